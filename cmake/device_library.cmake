@@ -7,7 +7,8 @@ set(name tsvd_cuda${CUDAToolkit_VERSION_MAJOR})
 add_library(tsvd_device SHARED cuda/library/library.c
     $<TARGET_OBJECTS:tsvd_core_cuda> $<TARGET_OBJECTS:tsvd_host>
     $<TARGET_OBJECTS:tsvd_f64_cuda> $<TARGET_OBJECTS:tsvd_f64_host>
-    $<TARGET_OBJECTS:tsvd_f32_cuda> $<TARGET_OBJECTS:tsvd_f32_host>)
+    $<TARGET_OBJECTS:tsvd_f32_cuda> $<TARGET_OBJECTS:tsvd_f32_host>
+    $<TARGET_OBJECTS:tsvd_c128_cuda> $<TARGET_OBJECTS:tsvd_c64_cuda>)
 set_target_properties(tsvd_device PROPERTIES OUTPUT_NAME ${name})
 target_link_libraries(tsvd_device PRIVATE tsvd_flags ${tsvd_needs})
 # One function is exported.  The others have the names of those of the core, which may be in the

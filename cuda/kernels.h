@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "math/scalar.h" /* before it comes again in extern "C", where templates cannot be */
+#include "runtime/blas.h"
 #include "runtime/sender.h"
 #include "runtime/transfer.h"
 #include "tuning.h"
@@ -20,6 +22,13 @@
 extern "C" {
 #include "backend/ops.h"
 }
+
+/* The kind of a scalar in products (runtime/blas.h); of a real it is TSVD_SINGLE. */
+enum {
+    SCALAR_KIND = !TSVD_COMPLEX ? TSVD_SINGLE
+                  : TSVD_SINGLE ? TSVDI_COMPLEX64
+                                : TSVDI_COMPLEX128
+};
 
 /* Threads of a warp.  A tile of a transpose has a row for each of them. */
 enum { WARP = 32, TILE = WARP };
@@ -52,8 +61,9 @@ struct device_rows {
 
 /* The sum over a warp, in every lane.  The order of the additions fixes the bits of the result, so
    it is spelt here and not left to a library. */
-static __device__ __forceinline__ real
-warp_sum(real x)
+template <typename number>
+static __device__ __forceinline__ number
+warp_sum(number x)
 {
     for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
         x += __shfl_xor_sync(0xffffffffu, x, lanes);
@@ -61,14 +71,27 @@ warp_sum(real x)
     return x;
 }
 
-/* The bits of |x|, those of infinity if x is NaN: they are ordered as the magnitudes are. */
+/* The bits of n_size(x), those of infinity if x is NaN: they are ordered as the sizes are. */
 static __device__ __forceinline__ real_int
-size_bits(real x)
+size_bits(scalar x)
 {
-    const real_int bits = r_bits(x) & ~(real_int)R_SIGN_BIT;
+    const real_int bits = n_size_bits(x);
 
     return bits < R_INFINITY_BITS ? bits : R_INFINITY_BITS;
 }
+
+#if TSVD_COMPLEX
+/* CUDA's exchanges between the lanes of a warp, of complex numbers. */
+#define EXCHANGE(name)                                                                             \
+    static __device__ __forceinline__ scalar name(unsigned lanes, scalar x, int from,              \
+                                                  int width = WARP)                                \
+    {                                                                                              \
+        return {name(lanes, x.re, from, width), name(lanes, x.im, from, width)};                   \
+    }
+EXCHANGE(__shfl_sync)
+EXCHANGE(__shfl_xor_sync)
+#undef EXCHANGE
+#endif
 
 /* Blocks of `size` threads (or entries, rows, ...) that `count` of them take. */
 static inline unsigned

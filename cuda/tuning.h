@@ -432,7 +432,8 @@
 
 /* [untuned]  reflectors.cu: reflectors that are applied together: the DENSE_BLOCK_SHARE-th part of
    the number of vectors, as a multiple of DENSE_BLOCK, up to DENSE_BLOCK_MOST.  One thread block
-   finds T of DENSE_BLOCK reflectors, a power of 2 from 8 to 64. */
+   finds T of DENSE_BLOCK reflectors, a power of 2 from 16 to 64, or for complex128 of half of
+   them. */
 #ifndef DENSE_BLOCK
 #define DENSE_BLOCK 64
 #endif
@@ -511,12 +512,14 @@
 
 /* [untuned]  reduce.cu: registers of a thread for its rows of v, of w, and of as many columns of a
    visit as fit.  All columns fit if a block has up to 8192 rows in float64, 16,384 in float32.
-   Clusters of blocks share columns of more than 10,240 and 20,480 rows. */
+   Clusters of blocks share columns of more than 10,240 and 20,480 rows; half as many of complex
+   numbers. */
 #ifndef DENSE_PANEL_REGISTERS
 #define DENSE_PANEL_REGISTERS 192
 #endif
 
-/* [untuned]  reduce.cu: columns of a panel; also of qr/qr.cu. */
+/* [untuned]  reduce.cu: columns of a panel, twice as many as of one of complex128; also of
+   qr/qr.cu. */
 #ifndef DENSE_WIDTH
 #define DENSE_WIDTH 32
 #endif

@@ -294,6 +294,11 @@ check_result(struct result_form form, const tsvd_array *array, const char *name,
     if (!empty && array->data == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of %s must not be NULL", name);
     }
+    if (!empty && array->space == TSVD_CUDA && (uintptr_t)array->data % dtype_size(form.dtype)) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "%s lies at an address that is no multiple of the %d bytes of a number",
+                          name, (int)dtype_size(form.dtype));
+    }
 out:
     return ret;
 }
@@ -423,11 +428,6 @@ set_matrices(const tsvd_handle *handle, const tsvd_array *a, struct dense_matric
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(check_array(a, "a", handle, error));
-    if (dtype_is_complex(a->dtype) && handle->device != TSVD_DEVICE_CPU) {
-        tsvdi_advise(error, "compute them on the CPU");
-        return tsvdi_fail(error, TSVD_ERR_UNSUPPORTED,
-                          "complex matrices are not offered on CUDA devices yet");
-    }
     if (a->ndim < 2) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "a has %d dimensions, not at least two",
                           a->ndim);

@@ -283,3 +283,15 @@ tsvdi_cuda_f32(void)
 {
     return library()->backend_f32();
 }
+
+const struct backend *
+tsvdi_cuda_c128(void)
+{
+    return library()->backend_c128();
+}
+
+const struct backend *
+tsvdi_cuda_c64(void)
+{
+    return library()->backend_c64();
+}

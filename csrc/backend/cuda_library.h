@@ -60,14 +60,18 @@ struct cuda_library {
     tsvd_status (*enter)(struct cuda_device *device, tsvd_error *error);
     void (*leave)(struct cuda_device *device, tsvd_status status);
 
-    /* tsvdi_cuda() of each precision */
+    /* tsvdi_cuda() of each type */
     const struct backend *(*backend_f64)(void);
     const struct backend *(*backend_f32)(void);
+    const struct backend *(*backend_c128)(void);
+    const struct backend *(*backend_c64)(void);
 };
 
 /* tsvdi_cuda() of ops.h by its full names, for code that belongs to no precision. */
 const struct backend *tsvdi_cuda_f64(void);
 const struct backend *tsvdi_cuda_f32(void);
+const struct backend *tsvdi_cuda_c128(void);
+const struct backend *tsvdi_cuda_c64(void);
 
 #define TSVD_CUDA_LIBRARY_FUNCTION "tsvd_cuda_library"
 typedef const struct cuda_library *tsvd_cuda_library_function(const struct core_services *core);

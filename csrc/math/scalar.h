@@ -21,15 +21,24 @@
 #endif
 
 #if TSVD_COMPLEX
-typedef double _Complex scalar_double; /* in the precision of double */
-enum { N_PARTS = 2 };                  /* reals that a scalar is made of */
+#ifdef __CUDACC__
+#include "math/complex.h"
+typedef complex_of<double> scalar_double; /* in the precision of double */
+typedef complex_of<real> scalar;
+#else
+typedef double _Complex scalar_double;
 #if TSVD_SINGLE
 typedef float _Complex scalar;
+#else
+typedef double _Complex scalar;
+#endif
+#endif
+enum { N_PARTS = 2 }; /* reals that a scalar is made of */
+#if TSVD_SINGLE
 #define TSVD_S(name) name##_c64
 #define SCALAR_DTYPE TSVD_COMPLEX64
 #define REAL_DTYPE TSVD_FLOAT32
 #else
-typedef double _Complex scalar;
 #define TSVD_S(name) name##_c128
 #define SCALAR_DTYPE TSVD_COMPLEX128
 #define REAL_DTYPE TSVD_FLOAT64
@@ -47,16 +56,24 @@ enum { N_PARTS = 1 };
 
 #if TSVD_COMPLEX
 
+#ifdef __CUDACC__
+#define N_REAL(x) (x).re
+#define N_IMAG(x) (x).im
+#else
+#define N_REAL(x) __real__(x)
+#define N_IMAG(x) __imag__(x)
+#endif
+
 TSVD_HD real
 n_real(scalar x)
 {
-    return __real__ x;
+    return N_REAL(x);
 }
 
 TSVD_HD real
 n_imag(scalar x)
 {
-    return __imag__ x;
+    return N_IMAG(x);
 }
 
 TSVD_HD scalar
@@ -64,8 +81,8 @@ n_make(real re, real im)
 {
     scalar x;
 
-    __real__ x = re;
-    __imag__ x = im;
+    N_REAL(x) = re;
+    N_IMAG(x) = im;
     return x;
 }
 
@@ -104,6 +121,13 @@ n_fma(scalar a, scalar b, scalar c)
                   n_multiply_add(n_imag(a), n_real(b), im));
 }
 
+/* a b + c for a real factor a. */
+TSVD_HD scalar
+n_fma_real(real a, scalar b, scalar c)
+{
+    return n_make(n_multiply_add(a, n_real(b), n_real(c)), n_multiply_add(a, n_imag(b), n_imag(c)));
+}
+
 TSVD_HD scalar
 n_mul(scalar a, scalar b)
 {
@@ -116,6 +140,13 @@ TSVD_HD real
 n_abs2(scalar x)
 {
     return n_multiply_add(n_real(x), n_real(x), n_imag(x) * n_imag(x));
+}
+
+/* |x|^2 + sum. */
+TSVD_HD real
+n_add_abs2(scalar x, real sum)
+{
+    return n_multiply_add(n_real(x), n_real(x), n_multiply_add(n_imag(x), n_imag(x), sum));
 }
 
 /* The larger part's magnitude: |x|, or less by a factor of sqrt(2) at most. */
@@ -188,6 +219,12 @@ n_fma(scalar a, scalar b, scalar c)
 }
 
 TSVD_HD scalar
+n_fma_real(real a, scalar b, scalar c)
+{
+    return r_fma(a, b, c);
+}
+
+TSVD_HD scalar
 n_mul(scalar a, scalar b)
 {
     return a * b;
@@ -197,6 +234,12 @@ TSVD_HD real
 n_abs2(scalar x)
 {
     return x * x;
+}
+
+TSVD_HD real
+n_add_abs2(scalar x, real sum)
+{
+    return r_fma(x, x, sum);
 }
 
 TSVD_HD real

@@ -1,5 +1,5 @@
 /*
- * The reduction to bidiagonal form on the device, W = Q B P^T.
+ * The reduction to bidiagonal form on the device, W = Q B P^H, B real.
  *
  *   bidiagonalize/reduce.cu    panel by panel; its kernel is in reduce_panel.cuh, the phases of the
  *                              rows, and in reduce_visit.cuh, those of the columns
@@ -18,7 +18,7 @@ struct dense_reduction {
                               out: v_i below the diagonal in column i, with an implicit 1 on it; u_i
                               right of the superdiagonal in row i, with an implicit 1 on it.  All
                               other entries have no meaning */
-    scalar *tau_q, *tau_p; /* [count][c] out: Q is the product of I - tau_q[i] v_i v_i^T, i
+    scalar *tau_q, *tau_p; /* [count][c] out: Q is the product of I - tau_q[i] v_i v_i^H, i
                               ascending; P likewise, its last two are 0 */
     real *d, *e;           /* [count][c] out; e has a zero after the c - 1 of each matrix */
 };

@@ -2,26 +2,26 @@
  * Reduction to bidiagonal form on the device, which reads the trailing matrix once a column
  * (Howell, Demmel, Fulton, Hammarling & Marmol, ACM Trans. Math. Softw. 34 (2008)).
  *
- * In a panel the matrix is A - V Y^T - X U^T, where A is what the panel started with.  Step i makes
+ * In a panel the matrix is A - V Y^H - X U^H, where A is what the panel started with.  Step i makes
  * the reflectors v and u of column i and of row i:
  *
- *     y_l = tau (A_l^T v - Y_l V^T v - U_l X^T v)       of each column l > i
- *     r_l = row i of column l, less y_l                 the row that u is made of
+ *     y_l = tau (A_l^H v - Y_l V^H v - U_l X^H v)       of each column l > i
+ *     r_l = conjugate of row i of column l, less y_l    what u is made of
  *     w   = sum of A_l r_l
  *     u   = (r - beta e_1) / (r_1 - beta)
  *     a   = column i + 1, but for what x changes
- *     x   = tau' (w - V Y^T r - X U^T r - beta a) / (r_1 - beta)
+ *     x   = tau' (w - V Y^H r - X U^H r - beta a) / (r_1 - beta)
  *
- * so that one visit to column l serves both A^T v and A u.  What is linear in u, or in v, is summed
+ * so that one visit to column l serves both A^H v and A u.  What is linear in u, or in v, is summed
  * over r, or over the column itself, before the norm is known.
  *
  * A kernel makes a panel.  Cluster k, mostly a single block, has the columns l with l mod clusters
  * = k.  Each block has an equal share of the rows, its slice.  A step has two phases, and a barrier
  * after each:
  *
- *     rows     x of the step before and the next column, in the block's slice; sums of V^T a, X^T a
+ *     rows     x of the step before and the next column, in the block's slice; sums of V^H a, X^H a
  *     columns  v; y, r and w of the block's columns, which come through shared memory; sums of
- *              Y^T r, U^T r
+ *              Y^H r, U^H r
  *
  * Small matrices are bound by latency, not by bandwidth.  So a phase first issues all loads of what
  * other blocks have made, and waits once.  What its own block has made, and A, which no step
@@ -37,7 +37,7 @@
  *
  * V X  [SLOTS][r] of each matrix: v of the panel's k-th step in slot 2 k, x in slot 2 k + 1.  The
  *      last slot has the next column until its x comes.
- * Y U  [c][SLOTS] of each matrix: the y's and the u's of a column in the same order
+ * Y U  [c][SLOTS] of each matrix: the conjugates of the y's and the u's of a column in the same order
  */
 #include "bidiagonalize/bidiagonalize.h"
 #include "bidiagonalize/reduce_visit.cuh"
@@ -198,10 +198,14 @@ choose_clusters(const struct cuda_device *device, int rows, struct panel *q,
                 struct panel_choice *chosen)
 {
     static const struct panel_choice choice[] = {
-#if TSVD_SINGLE
+#if TSVD_SINGLE && !TSVD_COMPLEX
         {panel_kernel<48, 2, 1>, 48, 2, sizeof(struct cluster_mail<2>)},
         {panel_kernel<64, 1, 1>, 64, 1, sizeof(struct cluster_mail<1>)},
         {panel_kernel<80, 1, 1>, 80, 1, sizeof(struct cluster_mail<1>)},
+#elif TSVD_COMPLEX && !TSVD_SINGLE
+        {panel_kernel<12, 1, 1>, 12, 1, sizeof(struct cluster_mail<1>)},
+        {panel_kernel<16, 1, 1>, 16, 1, sizeof(struct cluster_mail<1>)},
+        {panel_kernel<20, 1, 1>, 20, 1, sizeof(struct cluster_mail<1>)},
 #else
         {panel_kernel<24, 2, 1>, 24, 2, sizeof(struct cluster_mail<2>)},
         {panel_kernel<32, 1, 1>, 32, 1, sizeof(struct cluster_mail<1>)},
@@ -236,7 +240,7 @@ choose_launch(const struct cuda_device *device, struct panel *q)
 {
     /* may_miss() relies on the differences between their rows */
     static const struct panel_choice choice[] = {
-#if TSVD_SINGLE
+#if TSVD_SINGLE && !TSVD_COMPLEX
         {panel_kernel<4, 4, 0>, 4, 4, 0},
         {panel_kernel<8, 4, 0>, 8, 4, 0},
         {panel_kernel<12, 4, 0>, 12, 4, 0},
@@ -246,6 +250,12 @@ choose_launch(const struct cuda_device *device, struct panel *q)
         {panel_kernel<48, 1, 0>, 48, 1, 0},
         {panel_kernel<64, 1, 0>, 64, 1, 0},
         {panel_kernel<80, 1, 0>, 80, 1, 0},
+#elif TSVD_COMPLEX && !TSVD_SINGLE
+        {panel_kernel<4, 2, 0>, 4, 2, 0},
+        {panel_kernel<8, 2, 0>, 8, 2, 0},
+        {panel_kernel<12, 1, 0>, 12, 1, 0},
+        {panel_kernel<16, 1, 0>, 16, 1, 0},
+        {panel_kernel<20, 1, 0>, 20, 1, 0},
 #else
         {panel_kernel<4, 4, 0>, 4, 4, 0},
         {panel_kernel<8, 4, 0>, 8, 4, 0},
@@ -298,7 +308,7 @@ lay_out(const struct cuda_device *device, struct panel *q, char *base)
     q->sums = carve<scalar>(base, &at, parts * r);
     q->left = carve<scalar>(base, &at, parts * SLOTS);
     q->right = carve<scalar>(base, &at, parts * SLOTS);
-    q->arrived = carve<unsigned>(base, &at, (int64_t)blocks_for(c, DENSE_WIDTH) * q->groups);
+    q->arrived = carve<unsigned>(base, &at, (int64_t)blocks_for(c, PANEL_WIDTH) * q->groups);
     return at;
 }
 
@@ -361,7 +371,7 @@ out:
     return ret;
 }
 
-/* A -= V Y^T + X U^T in the trailing matrix. */
+/* A -= V Y^H + X U^H in the trailing matrix. */
 static tsvd_status
 update(struct cuda_call *call, const struct panel *q)
 {
@@ -369,7 +379,7 @@ update(struct cuda_call *call, const struct panel *q)
     const struct cuda_factor yu = {q->yu + at * SLOTS, SLOTS, c * SLOTS, 0};
     const struct cuda_factor vx = {q->vx + at, r, r * SLOTS, 0};
 
-    return tsvdi_cuda_multiply_add(call, TSVD_SINGLE, c - at, r - at, SLOTS, -1, yu, vx, 1,
+    return tsvdi_cuda_multiply_add(call, SCALAR_KIND, c - at, r - at, SLOTS, -1, yu, vx, 1,
                                    q->w + at * r + at, r, r * c, q->count);
 }
 
@@ -396,7 +406,7 @@ factor_stage(struct tsvd_context *ctx, const struct cuda_dense *run, const struc
     d_resident = d_work + lay_out(call->device, &q, d_work);
     CUDA_TRY(call,
              cudaMemsetAsync(q.arrived, 0,
-                             blocks_for(q.c, DENSE_WIDTH) * (size_t)q.groups * sizeof(*q.arrived),
+                             blocks_for(q.c, PANEL_WIDTH) * (size_t)q.groups * sizeof(*q.arrived),
                              call->stream));
     TSVD_TRY(tsvdi_cuda_make_marks(call));
     for (q.begin = 0; q.begin < q.c; q.begin = q.end, q.arrived += q.groups, turn = 1 - turn) {
@@ -404,7 +414,7 @@ factor_stage(struct tsvd_context *ctx, const struct cuda_dense *run, const struc
             TSVD_TRY(tsvdi_cuda_dense_resident(call, &to, q.begin, d_resident));
             break;
         }
-        q.end = q.begin + DENSE_WIDTH < q.c ? q.begin + DENSE_WIDTH : q.c;
+        q.end = q.begin + PANEL_WIDTH < q.c ? q.begin + PANEL_WIDTH : q.c;
         TSVD_TRY(launch_panel(call, q));
         if (q.end < q.c) {
             TSVD_TRY(update(call, &q));

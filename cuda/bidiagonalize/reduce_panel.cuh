@@ -11,13 +11,14 @@
 
 enum {
     WARPS = (int)DENSE_PANEL_THREADS / (int)WARP,
-    SLOTS = 2 * DENSE_WIDTH,
+    SLOTS = 2 * PANEL_WIDTH,
     LAST = SLOTS - 1,
-    EACH = SLOTS / WARPS, /* slots of a warp, a power of two */
-    MOST_SHARES = 16,     /* threads, at most, that share a row of the slice */
-    IN_FLIGHT = 44,       /* loads of parts of w that a thread has in flight: three threads of a row
-                             then have those of 132 blocks.  Not measured. */
-    CHUNKS = 5,           /* parts of a slot that a thread loads */
+    EACH = SLOTS / WARPS,                     /* slots of a warp, a power of two */
+    MOST_SHARES = 16,                         /* threads, at most, that share a row of the slice */
+    IN_FLIGHT = sizeof(scalar) > 8 ? 22 : 44, /* loads of parts of w that a thread has in flight:
+                             three, or six, threads of a row then have those of 132 blocks.  Not
+                             measured. */
+    CHUNKS = 5,                               /* parts of a slot that a thread loads */
     MOST_BLOCKS = CHUNKS * WARP,
     MOST_RANKS = 8 /* blocks of a cluster that every device with clusters can run */
 };
@@ -42,8 +43,8 @@ struct panel {
     /* Of each group of blocks. */
     scalar *row;          /* [c] the row r */
     scalar *sums;         /* [clusters][r] parts of w */
-    scalar *left, *right; /* [SLOTS][blocks] parts of V^T a, X^T a, and [SLOTS][clusters] of Y^T r,
-                           U^T r.  The last slot is that of the sum of squares after the first
+    scalar *left, *right; /* [SLOTS][blocks] parts of V^H a, X^H a, and [SLOTS][clusters] of Y^H r,
+                           U^H r.  The last slot is that of the sum of squares after the first
                            entry */
     unsigned *arrived;    /* [1] zero */
 };
@@ -69,18 +70,18 @@ enum { PART_BYTES = (sizeof(struct part) + DENSE_BUFFERS * sizeof(uint64_t) + 15
 /* What the blocks of a cluster send one another in a visit, in shared memory; [2] by turns. */
 template <int COLUMNS> struct cluster_mail {
     struct message sum[2][COLUMNS][MOST_RANKS]; /* each block's part of y */
-    struct message row[2][COLUMNS];             /* row i of A - V Y^T - X U^T */
+    struct message row[2][COLUMNS];             /* row i of A - V Y^H - X U^H, conjugated */
 };
 
 /* Sums of a visit: [2] by turns. */
 struct visit_sums {
     scalar *column; /* [2][COLUMNS][WARPS] parts of y */
-    scalar *first;  /* [2][COLUMNS][4] row i of A, and parts of row i of V Y^T + X U^T */
+    scalar *first; /* [2][COLUMNS][4] row i of A, and parts of row i of V Y^H + X U^H: conjugates */
 };
 
 /* What a block keeps in shared memory. */
 struct panel_shared {
-    scalar *sum, *y; /* [SLOTS] sums over the blocks; row i of Y U */
+    scalar *sum, *y; /* [SLOTS] sums over the blocks; row i of Y U, conjugated */
     scalar *scratch; /* [2 threads] */
     struct visit_sums visit;
     scalar *buffer; /* [buffers][columns of a visit][rows] */
@@ -259,7 +260,7 @@ look_ahead(const struct panel &p, const struct part &q, int i, int own)
             i > p.begin && l < p.c ? q.row[l] : REAL(0)};
 }
 
-/* The parts of V^T a, X^T a and of the sum of squares in the block's slice. */
+/* The parts of V^H a, X^H a and of the sum of squares in the block's slice. */
 static __device__ __forceinline__ void
 sum_slice(const struct panel &p, const struct part &q, int i)
 {
@@ -280,7 +281,7 @@ sum_slice(const struct panel &p, const struct part &q, int i)
 
 #pragma unroll
         for (int n = 0; n < EACH; n++) {
-            sum[n] = r_fma(with[n][place], warp + n * WARPS == LAST ? later : x, sum[n]);
+            sum[n] = n_fma(n_conj(with[n][place]), warp + n * WARPS == LAST ? later : x, sum[n]);
         }
     }
     sum[0] = warp_sums(sum);
@@ -314,11 +315,11 @@ make_column(const struct panel &p, const struct part &q, const struct panel_shar
             s.y[t] = y;
         }
         __syncthreads();
-        h = reflector_of(first, s.sum[LAST]);
+        h = reflector_of(first, n_real(s.sum[LAST]));
         for (int l = ahead.column; l < p.c;) {
-            const scalar u = l == i ? REAL(1) : ahead.row * h.scale;
+            const scalar u = l == i ? scalar(1) : n_mul(ahead.row, h.scale);
 
-            q.yu[(int64_t)l * SLOTS + terms] = u;
+            q.yu[(int64_t)l * SLOTS + terms] = n_conj(u);
             if (l > i) {
                 q.w[(int64_t)l * p.r + i - 1] = u;
             }
@@ -346,8 +347,8 @@ make_column(const struct panel &p, const struct part &q, const struct panel_shar
             for (int k = share; k < terms; k += q.shares) {
                 const scalar value = q.near[k * q.ld + place];
 
-                x = r_fma(-value, s.sum[k], x);
-                a = r_fma(-value, s.y[k], a);
+                x = n_fma(-value, s.sum[k], x);
+                a = n_fma(-value, s.y[k], a);
             }
             s.scratch[t] = x;
             s.scratch[threads + t] = a;
@@ -363,7 +364,7 @@ make_column(const struct panel &p, const struct part &q, const struct panel_shar
                 a += s.scratch[threads + k * q.lines + t];
             }
             if (done > 0) {
-                x = h.tau * (r_fma(-h.beta, a, x) * h.scale);
+                x = n_mul(h.tau, n_mul(n_fma_real(-h.beta, a, x), h.scale));
                 store_vx(p, q, terms, place, gone ? REAL(0) : x);
             }
             if (i < p.end) {

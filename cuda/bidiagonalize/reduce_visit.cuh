@@ -73,8 +73,9 @@ sum_lanes(scalar x)
 }
 
 /* Sums over the block, for a visit.  sum: the thread's share of the sum of each column; off: its
-   share of row i of V Y^T + X U^T, in the column that it has a slot of.  Row i of A is in s.first
-   already.  A lane gets *y, the sum of its column, and *r, row i of A - V Y^T - X U^T. */
+   share of row i of V Y^H + X U^H, in the column that it has a slot of.  Row i of A is in s.first
+   already.  A lane gets *y, the sum of its column, and *r, row i of A - V Y^H - X U^H.  All of row i
+   are conjugates. */
 template <int COLUMNS>
 static __device__ __forceinline__ void
 sum_block(const struct visit_sums &s, int turn, scalar (&sum)[COLUMNS], scalar off, scalar *y,
@@ -153,7 +154,7 @@ finish_visit(scalar tau, scalar y, scalar r) {
     constexpr int each = column_lanes<COLUMNS>::EACH_COLUMN;
     struct visited<COLUMNS> all;
 
-    y *= tau;
+    y = n_mul(tau, y);
     r -= y;
     if constexpr (COLUMNS == 1) { /* all lanes have them */
         all = {{r}, y, r};
@@ -170,7 +171,7 @@ finish_visit(scalar tau, scalar y, scalar r) {
     return all;
 }
 
-/* A thread's place of Y U in the visit that begins with column l: thread t of a cluster's first
+/* A thread's place of Y U, not conjugated, in the visit that begins with column l: thread t of a cluster's first
    block has slot t mod SLOTS of the column t / SLOTS.  Zero beyond the first `used` slots. */
 static __device__ __forceinline__ scalar
 entry_of_yu(const struct panel &p, const struct part &q, int columns, int used, int l)
@@ -178,7 +179,7 @@ entry_of_yu(const struct panel &p, const struct part &q, int columns, int used, 
     const int t = (int)threadIdx.x, slot = t % SLOTS, column = l + t / SLOTS * p.clusters;
     const bool placed = q.rank == 0 && t < columns * SLOTS && slot < used && column < p.c;
 
-    return placed ? q.yu[(int64_t)column * SLOTS + slot] : REAL(0);
+    return placed ? n_conj(q.yu[(int64_t)column * SLOTS + slot]) : REAL(0);
 }
 
 /* Whether the j-th of ROWS rows of a thread may lie beyond the last row. */
@@ -198,7 +199,7 @@ rows_in_registers(int rows, int columns)
 }
 
 /* The phase of the columns.  It writes v to vx, y to yu, the row r to row, this block's part of w
-   to sums, and Y^T r to right.  ROWS: rows that a thread has, in registers; 0: there are too many,
+   to sums, and Y^H r to right.  ROWS: rows that a thread has, in registers; 0: there are too many,
    and v and w are in memory.  COLUMNS: of a visit.  CLUSTER: 1: a cluster has several blocks.
    mine: entry_of_yu() of the first visit.  visit: the number of visits so far. */
 template <int ROWS, int COLUMNS, int CLUSTER>
@@ -226,7 +227,7 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
     int turn = 0;
 
     first = q.vx[(int64_t)LAST * p.r + i];
-    across = placed && slot < used ? q.vx[(int64_t)slot * p.r + i] : REAL(0);
+    across = placed && slot < used ? n_conj(q.vx[(int64_t)slot * p.r + i]) : REAL(0);
     ask_slots(q.left, p.blocks, used, slots);
 #pragma unroll
     for (int j = 0; j < ROWS; j++) {
@@ -237,17 +238,18 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
     }
     sum_slots(slots, s.sum);
     __syncthreads();
-    h = reflector_of(first, s.sum[LAST]);
-    along = placed && slot < used ? r_fma(-h.beta, across, s.sum[slot]) * h.scale : REAL(0);
+    h = reflector_of(first, n_real(s.sum[LAST]));
+    along =
+        placed && slot < used ? n_mul(n_fma_real(-h.beta, across, s.sum[slot]), h.scale) : REAL(0);
 #pragma unroll
     for (int j = 0; j < ROWS; j++) {
-        v[j] = j == 0 && t == done && has_row ? REAL(1) : v[j] * h.scale;
+        v[j] = j == 0 && t == done && has_row ? scalar(1) : n_mul(v[j], h.scale);
     }
     for (int place = t; place < q.rows; place += threads) {
         const int row = q.low + place;
 
         if (row >= i) {
-            const scalar value = row == i ? REAL(1) : q.near[LAST * q.ld + place] * h.scale;
+            const scalar value = row == i ? scalar(1) : n_mul(q.near[LAST * q.ld + place], h.scale);
 
             store_vx(p, q, used, place, value);
             if (row > i) {
@@ -261,7 +263,8 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
         q.d[i] = h.beta;
         q.tau_q[i] = h.tau;
         if (i + 1 == p.c) {
-            q.e[i] = q.tau_p[i] = 0;
+            q.e[i] = 0;
+            q.tau_p[i] = 0;
         }
     }
     for (int row = t; ROWS == 0 && row < rows; row += threads) {
@@ -281,7 +284,7 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
         for (int k = 0; k < COLUMNS; k++) {
             const int column = l + k * p.clusters;
 
-            sum[k] = t / SLOTS == k ? -mine * along : REAL(0);
+            sum[k] = t / SLOTS == k ? n_mul(-mine, along) : REAL(0);
             if (ROWS == 0) {
                 source[k] = q.w + (int64_t)column * p.r + p.begin + t; /* CLUSTER is 0 */
             } else if (column < p.c) {
@@ -291,7 +294,7 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
                 source[k] = source[0]; /* not in the visit: the first column, with r = 0 */
             }
             if (t == done) {
-                s.visit.first[(turn * COLUMNS + k) * 4] = source[k][0];
+                s.visit.first[(turn * COLUMNS + k) * 4] = n_conj(source[k][0]);
             }
 #pragma unroll
             for (int j = 0; j < ROWS; j++) {
@@ -301,18 +304,18 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
                 if (j < IN_REGISTERS) {
                     in_registers[k][j] = x;
                 }
-                sum[k] = r_fma(x, v[j], sum[k]);
+                sum[k] = n_fma(n_conj(x), v[j], sum[k]);
             }
         }
         if (ROWS == 0) {
 #pragma unroll 8
             for (int row = t < done ? t + threads : t; row < rows; row += threads) {
-                const scalar value = row == done ? REAL(1) : all[row] * h.scale;
+                const scalar value = row == done ? scalar(1) : n_mul(all[row], h.scale);
 
-                sum[0] = r_fma(source[0][row - t], value, sum[0]);
+                sum[0] = n_fma(n_conj(source[0][row - t]), value, sum[0]);
             }
         }
-        sum_block<COLUMNS>(s.visit, turn, sum, mine * across, &y, &row);
+        sum_block<COLUMNS>(s.visit, turn, sum, n_mul(mine, across), &y, &row);
         if (CLUSTER) {
             send_sums<COLUMNS>(p, q, mail, ++visit, y, row);
         }
@@ -330,29 +333,29 @@ visit_columns(const struct panel &p, const struct part &q, const struct panel_sh
 #pragma unroll
             for (int j = 0; j < ROWS; j++) {
                 if (j < IN_REGISTERS) {
-                    w[j] = r_fma(in_registers[k][j], r, w[j]);
+                    w[j] = n_fma(in_registers[k][j], r, w[j]);
                 } else {
                     const bool in = !may_miss(ROWS, j) || t + j * threads < rows;
 
-                    w[j] = r_fma(in ? source[k][j * threads] : REAL(0), r, w[j]);
+                    w[j] = n_fma(in ? source[k][j * threads] : REAL(0), r, w[j]);
                 }
             }
         }
         if (ROWS == 0) {
 #pragma unroll 8
             for (int row = t; row < rows; row += threads) {
-                sums[row] = r_fma(source[0][row - t], now.r[0], sums[row]);
+                sums[row] = n_fma(source[0][row - t], now.r[0], sums[row]);
             }
         }
         if (placed && own < p.c) {
             if (slot == used) {
                 mine = now.own_y;
-                q.yu[(int64_t)own * SLOTS + used] = mine;
+                q.yu[(int64_t)own * SLOTS + used] = n_conj(mine);
             } else if (slot == LAST) {
                 mine = own > i + 1 ? now.own_r : REAL(0);
                 q.row[own] = now.own_r;
             }
-            z = r_fma(mine, now.own_r, z);
+            z = n_fma(n_conj(mine), now.own_r, z);
         }
         mine = next;
         if (ROWS > 0) {

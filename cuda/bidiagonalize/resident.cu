@@ -6,18 +6,20 @@
  * Block b of a group keeps the columns l with l mod blocks = b.  Step i has a, which is column i as
  * it is now, and v, y, x and u of the step before, and goes
  *
- *     columns   A_l -= v y_l + x u_l;  the products A_l^T a without the first entries, and a^T a
+ *     columns   A_l -= v y_l* + x u_l*;  the products A_l^H a without the first entries, and a^H a
  *     numbers   beta, tau and s = 1 / (a_i - beta) of the column;
- *               y_l = tau (A_il + s A_l^T a),  r_l = A_il - y_l
+ *               y_l = tau (A_il* + s A_l^H a),  r_l = A_il* - y_l
  *     parts     v = s a;  the part of w = sum of A_l r_l that is the block's
- *               the block's parts of r^T r and y^T r
+ *               the block's parts of r^H r and y^H r
  *   exchange    a part of w goes to the owner of the row, and so does A_(i+1)
  *     sums      w in the block's rows
- *   exchange    w and A_(i+1) go to all blocks, and so do the parts of r^T r and y^T r
+ *   exchange    w and A_(i+1) go to all blocks, and so do the parts of r^H r and y^H r
  *     numbers   beta', tau' and s' = 1 / (r_(i+1) - beta') of the row; u = s' (r - beta' e_1)
- *               y^T u = s' (y^T r - beta' y_(i+1))
- *     column    x = tau' (s' (w - beta' A_(i+1)) - v y^T u)
- *               a = A_(i+1) - v y_(i+1) - x
+ *               y^H u = s' (y^H r - beta' y_(i+1)*)
+ *     column    x = tau' (s' (w - beta' A_(i+1)) - v y^H u)
+ *               a = A_(i+1) - v y_(i+1)* - x
+ *
+ * where * is the conjugate.  The conjugates of y and u are what is kept.
  *
  * Every block makes all of x and a.  A thread has the same rows in all phases, with a, v and x in
  * registers.  One more warp makes the numbers.  It works concurrently with the others, so that
@@ -88,7 +90,7 @@ reduce(const struct resident &q, const struct resident_shared &s, struct residen
         if (has_rows) {
 #pragma unroll
             for (int j = 0; j < ROWS; j++) {
-                v[j] = a[j] * s.numbers->inverse;
+                v[j] = n_mul(a[j], s.numbers->inverse);
             }
         }
         if (!last) {
@@ -109,10 +111,10 @@ reduce(const struct resident &q, const struct resident_shared &s, struct residen
 #pragma unroll
                 for (int j = 0; j < ROWS; j++) {
                     const scalar w = column[2 * j], before = column[2 * j + 1];
-                    const scalar au = r_fma(-now.h.beta, before, w) * now.h.scale;
+                    const scalar au = n_mul(n_fma_real(-now.h.beta, before, w), now.h.scale);
 
-                    x[j] = now.h.tau * r_fma(-v[j], now.along, au);
-                    a[j] = r_fma(-v[j], now.y, before) - x[j];
+                    x[j] = n_mul(now.h.tau, n_fma(-v[j], now.along, au));
+                    a[j] = n_fma(-v[j], now.y, before) - x[j];
                 }
             }
         }
@@ -134,9 +136,9 @@ reduce(const struct resident &q, const struct resident_shared &s, struct residen
 
 #pragma unroll 1
             for (int m = p.place; k >= q.end && k < q.rows && m < p.places; m++) {
-                const scalar z = r_fma(-v[j], s.yu[m].y, s.columns[m * q.rows + k]);
+                const scalar z = n_fma(-v[j], s.yu[m].y, s.columns[m * q.rows + k]);
 
-                p.w[own_column(q, p, m) * q.r + k] = r_fma(-x[j], s.yu[m].u, z);
+                p.w[own_column(q, p, m) * q.r + k] = n_fma(-x[j], s.yu[m].u, z);
             }
         }
     }
@@ -191,11 +193,15 @@ choose_kernel(int64_t rows)
     static const struct {
         int rows;
         resident_function kernel;
-    } choice[] = {{1, resident_kernel<1>},
-                  {2, resident_kernel<2>},
-                  {4, resident_kernel<4>},
-                  {8, resident_kernel<8>},
-                  {DENSE_RESIDENT_ROWS, resident_kernel<DENSE_RESIDENT_ROWS>}};
+    } choice[] = {
+        {1, resident_kernel<1>},
+        {2, resident_kernel<2>},
+        {4, resident_kernel<4>},
+#if !TSVD_COMPLEX || TSVD_SINGLE
+        {8, resident_kernel<8>},
+#endif
+        {RESIDENT_ROWS, resident_kernel<RESIDENT_ROWS>}
+    };
 
     for (const auto &some : choice) {
         if (some.rows * (int64_t)ROW_THREADS >= rows) {
@@ -294,7 +300,7 @@ share_blocks(const struct cuda_device *device, struct resident *q)
 uint64_t
 tsvdi_cuda_dense_resident_bytes(const struct cuda_device *device, int64_t r, int64_t count)
 {
-    const int64_t most = (int64_t)DENSE_RESIDENT_ROWS * ROW_THREADS, rows = r < most ? r : most;
+    const int64_t most = (int64_t)RESIDENT_ROWS * ROW_THREADS, rows = r < most ? r : most;
     int64_t messages = 0;
 
     for (int64_t blocks = 1; blocks <= device->multiprocessors; blocks++) {
@@ -315,7 +321,7 @@ static struct resident
 resident_of(const struct dense_reduction *to, int64_t begin)
 {
     struct resident q = {};
-    const int64_t rows = to->r - begin, most = (int64_t)DENSE_RESIDENT_ROWS * ROW_THREADS;
+    const int64_t rows = to->r - begin, most = (int64_t)RESIDENT_ROWS * ROW_THREADS;
 
     q.r = to->r;
     q.c = to->c;

@@ -11,14 +11,15 @@ enum {
     ROW_THREADS = DENSE_RESIDENT_THREADS,
     ROW_WARPS = (int)ROW_THREADS / (int)WARP,
     THREADS = (int)ROW_THREADS + (int)WARP,
+    RESIDENT_ROWS = sizeof(scalar) > 8 ? DENSE_RESIDENT_ROWS / 2 : DENSE_RESIDENT_ROWS,
 
     /* Columns that a thread works on at once. */
-    GROUP = 8,
+    GROUP = sizeof(scalar) > 8 ? 4 : 8,
 
     /* Parts of w that a warp loads at once: of PAIR rows and SOURCES blocks, TURNS times. */
     PAIR = 2,
     SOURCES = (int)WARP / (int)PAIR,
-    TURNS = 9
+    TURNS = sizeof(scalar) > 8 ? 5 : 9
 };
 
 /* The last columns of each of `count` matrices. */
@@ -38,11 +39,11 @@ struct resident {
 struct mail {
     struct message *parts;   /* [owners][blocks + 1][2^bits] parts of w; at last A_(i+1) */
     struct message *column;  /* [rows][2] w and A_(i+1) */
-    struct message *numbers; /* [2][blocks + 1][2] parts of r^T r and y^T r; at last r_(i+1) and
-                                y_(i+1) */
+    struct message *numbers; /* [2][blocks + 1][2] parts of r^H r and y^H r; at last r_(i+1) and
+                                y_(i+1), conjugated */
 };
 
-/* y_l and u_l of a column. */
+/* y_l and u_l of a column: their conjugates. */
 struct alignas(2 * sizeof(scalar)) row_pair {
     scalar y, u;
 };
@@ -52,14 +53,14 @@ struct numbers {
     scalar first;       /* a_i, which the others tell it */
     scalar inverse;     /* s */
     struct reflector h; /* of the row */
-    scalar along, y;    /* y^T u; y_(i+1) */
+    scalar along, y;    /* y^H u; y_(i+1), conjugated */
 };
 
 /* What a block keeps in shared memory. */
 struct resident_shared {
     struct row_pair *yu;     /* [places] */
     scalar *row;             /* [places] r */
-    scalar *products;        /* [warps][slots] parts of a^T a and of A_l^T a */
+    scalar *products;        /* [warps][slots] parts of a^H a and of A_l^H a */
     struct numbers *numbers; /* [1] */
     scalar *columns;         /* [places][rows] A */
     struct message *mail;    /* of a cluster */
@@ -186,14 +187,14 @@ visit_group(const struct resident &q, const struct resident_shared &s, int i, in
             }
 #pragma unroll
             for (int g = HEAD; g < GROUP; g++) {
-                z[g] = r_fma(-x[j], yu[g].u, r_fma(-v[j], yu[g].y, z[g]));
+                z[g] = n_fma(-x[j], yu[g].u, n_fma(-v[j], yu[g].y, z[g]));
             }
 #pragma unroll
             for (int g = 0; g < GROUP; g++) {
                 if (!HEAD || (g > 0 && g < count)) {
                     at[g][j * ROW_THREADS] = z[g];
                 }
-                sum[g] = r_fma(z[g], with, sum[g]);
+                sum[g] = n_fma(n_conj(z[g]), with, sum[g]);
             }
         }
     }
@@ -203,7 +204,7 @@ visit_group(const struct resident &q, const struct resident_shared &s, int i, in
     }
 }
 
-/* The phase of the columns.  Product 0 is a^T a, and product k that of the k-th column that is
+/* The phase of the columns.  Product 0 is a^H a, and product k that of the k-th column that is
    left. */
 template <int ROWS>
 static __device__ __forceinline__ void
@@ -251,7 +252,7 @@ send_parts(const struct resident &q, const struct resident_shared &s, const stru
             const int k = t + j * ROW_THREADS;
 
             if (k > i && k < q.rows) {
-                sum[j] = r_fma(at[j * ROW_THREADS], r, sum[j]);
+                sum[j] = n_fma(at[j * ROW_THREADS], r, sum[j]);
             }
         }
         at += q.rows;
@@ -367,14 +368,14 @@ make_row(const struct resident &q, const struct resident_shared &s, const struct
 {
     const int lane = (int)threadIdx.x % WARP, left = p.places - p.place;
     scalar product = lane < left ? product_of(q, s, 1 + lane) : REAL(0);
-    const struct reflector h = reflector_of(s.numbers->first, product_of(q, s, 0));
+    const struct reflector h = reflector_of(s.numbers->first, n_real(product_of(q, s, 0)));
 
 #pragma unroll 1
     for (int k = lane; k < left; k += WARP) {
-        const scalar first = s.columns[(p.place + k) * q.rows + i];
-        const scalar y = h.tau * r_fma(h.scale, product, first);
+        const scalar first = n_conj(s.columns[(p.place + k) * q.rows + i]);
+        const scalar y = n_mul(h.tau, n_fma(h.scale, product, first));
 
-        s.yu[p.place + k].y = y;
+        s.yu[p.place + k].y = n_conj(y);
         s.row[p.place + k] = first - y;
         product = k + WARP < left ? product_of(q, s, 1 + k + WARP) : REAL(0);
     }
@@ -384,7 +385,8 @@ make_row(const struct resident &q, const struct resident_shared &s, const struct
             p.d[i] = h.beta;
             p.tau_q[i] = h.tau;
             if (i + 1 == q.columns) {
-                p.e[i] = p.tau_p[i] = 0;
+                p.e[i] = 0;
+                p.tau_p[i] = 0;
             }
         }
     }
@@ -403,8 +405,8 @@ send_numbers(const struct resident &q, const struct resident_shared &s,
     for (int m = p.place + lane; m < p.places; m += WARP) {
         const scalar r = s.row[m];
 
-        squares = own_column(q, p, m) > i + 1 ? r_fma(r, r, squares) : squares;
-        product = r_fma(s.yu[m].y, r, product);
+        squares = own_column(q, p, m) > i + 1 ? n_add_abs2(r, squares) : squares;
+        product = n_fma(s.yu[m].y, r, product);
     }
     squares = warp_sum(squares);
     product = warp_sum(product);
@@ -445,7 +447,7 @@ make_right(const struct resident &q, const struct resident_shared &s, const stru
                 first = x[2 * k];
                 y = x[2 * k + 1];
             } else {
-                squares += x[2 * k];
+                squares += n_real(x[2 * k]);
                 product += x[2 * k + 1];
             }
         }
@@ -458,16 +460,16 @@ make_right(const struct resident &q, const struct resident_shared &s, const stru
 #pragma unroll 1
     for (int m = p.place + lane; m < p.places; m += WARP) {
         const int l = own_column(q, p, m);
-        const scalar u = l == i + 1 ? REAL(1) : s.row[m] * h.scale;
+        const scalar u = l == i + 1 ? scalar(1) : n_mul(s.row[m], h.scale);
 
-        s.yu[m].u = u;
+        s.yu[m].u = n_conj(u);
         if (l > i + 1) {
             p.w[l * q.r + i] = u;
         }
     }
     if (lane == 0) {
         s.numbers->h = h;
-        s.numbers->along = (product - h.beta * y) * h.scale;
+        s.numbers->along = n_mul(product - n_scale(h.beta, y), h.scale);
         s.numbers->y = y;
         if (p.block == 0) {
             p.e[i] = h.beta;

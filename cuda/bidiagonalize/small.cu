@@ -165,11 +165,18 @@ template <int R>
 static tsvd_status
 launch_apply_warps(struct cuda_call *call, struct small_job job)
 {
-    const int wanted = group_of(job.x.count), group = wanted > R / 4 ? wanted : R / 4;
-    const int numbers = apply_numbers(R, group, job.x.rows);
-    const int threads = warps_threads(call->device, APPLY_THREADS, group, numbers, job.count);
-    const int matrices = threads / group;
+    constexpr int LEAST = R <= 16 ? R / 4 : 8;
+    const int wanted = group_of(job.x.count);
+    int group = wanted > LEAST ? wanted : LEAST, numbers, threads, matrices;
     tsvd_status ret = TSVD_OK;
+
+    while (WARP / group * apply_numbers(R, group, job.x.rows) * (int)sizeof(scalar) >
+           SHARED_PLAIN) {
+        group *= 2;
+    }
+    numbers = apply_numbers(R, group, job.x.rows);
+    threads = warps_threads(call->device, APPLY_THREADS, group, numbers, job.count);
+    matrices = threads / group;
 
     apply_warps_kernel<R>
         <<<blocks_for(job.count, matrices), (unsigned)threads,
@@ -201,13 +208,13 @@ apply(struct tsvd_context *ctx, const struct stage_run *own, int right, int tran
       struct dense_block vectors, char *d_work)
 {
     const int r = (int)own->r, c = (int)own->c, n = right ? c : r;
+    const int shortest = N_PARTS == 1 ? 2 : 1; /* a real reflector of one entry is the identity */
     const int64_t count = own->count;
     struct small_job job = {r,     c,          count, own->m, right ? own->tau_p : own->tau_q,
                             right, transposed, n,     c,      vectors};
     struct cuda_call *call = cuda_of(ctx);
 
-    /* a reflector of one entry is the identity */
-    job.reflectors = c < n - right - 1 ? c : n - right - 1;
+    job.reflectors = c < n - right - shortest + 1 ? c : n - right - shortest + 1;
     (void)d_work;
     if (count == 0 || vectors.count == 0 || job.reflectors <= 0) {
         return TSVD_OK;
@@ -223,7 +230,7 @@ apply(struct tsvd_context *ctx, const struct stage_run *own, int right, int tran
     case 16:
         return launch_apply_warps<16>(call, job);
     default:
-        return launch_apply_warps<32>(call, job);
+        return n <= 24 ? launch_apply_warps<24>(call, job) : launch_apply_warps<32>(call, job);
     }
 }
 

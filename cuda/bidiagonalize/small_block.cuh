@@ -8,7 +8,7 @@
  * come from one pass over x.  Those after the first reflector are corrected by the Gram matrix of
  * the panel: the factor s_i of v_i in the sum that is taken off x is
  *
- *     s_i = tau_i (v_i . x - sum over j before i of (v_i . v_j) s_j).
+ *     s_i = tau_i (v_i^H x - sum over j before i of (v_i^H v_j) s_j).
  *
  * That is the compact WY representation (Schreiber & Van Loan, SIAM J. Sci. Stat. Comput. 10
  * (1989)) with the triangular factor by its inverse (Joffrain et al., ACM TOMS 32 (2006)).
@@ -57,7 +57,7 @@ struct block_matrix {
     scalar *z;       /* shared, [r] z of the deferred update */
     scalar *y, *row; /* shared, [c] y and `row` of that update */
     scalar *tau;     /* shared, [1] of the left reflector */
-    scalar scale;    /* u = (1, row scale) */
+    scalar scale;    /* u^H = (1, row scale) */
 };
 
 /* Warp 0 updates column i and makes the left reflector from it. */
@@ -72,13 +72,13 @@ make_left(const struct small_batch &q, const struct block_matrix &m, const scala
 
 #pragma unroll 4
     for (int k = i + lane; k < m.r; k += WARP) {
-        const scalar x = r_fma(-m.old[k], y, column[k - i]) - m.z[k];
+        const scalar x = n_fma(-m.old[k], y, column[k - i]) - m.z[k];
 
         m.v[k] = x;
         if (k == i) {
             top = x;
         } else {
-            square = r_fma(x, x, square);
+            square = n_add_abs2(x, square);
         }
     }
     top = __shfl_sync(0xffffffffu, top, 0);
@@ -87,18 +87,18 @@ make_left(const struct small_batch &q, const struct block_matrix &m, const scala
     if (up != 1) {
         square = 0;
         for (int k = i + lane; k < m.r; k += WARP) {
-            const scalar x = k == i ? REAL(0) : up * m.v[k];
+            const scalar x = k == i ? REAL(0) : n_scale(up, m.v[k]);
 
-            square = r_fma(x, x, square);
+            square = n_add_abs2(x, square);
         }
         square = group_sum<WARP>(square);
     }
     h = reflector_make(top, square, up);
     for (int k = i + lane; k < m.r; k += WARP) {
-        const scalar v = k == i ? REAL(1) : reflector_entry(h, m.v[k]);
+        const scalar v = k == i ? scalar(1) : reflector_entry(h, m.v[k]);
 
         m.v[k] = v;
-        m.w[(int64_t)i * m.r + k] = k == i ? h.beta : v;
+        m.w[(int64_t)i * m.r + k] = k == i ? scalar(h.beta) : v;
     }
     if (lane == 0) {
         *m.tau = h.tau;
@@ -145,7 +145,7 @@ sweep_block_columns(const struct block_matrix &m, scalar *a, int stride, int ori
         const bool here = j + n < m.c;
 
         y[n] = here ? m.y[j + n] : REAL(0);
-        u[n] = here ? m.row[j + n] * m.scale : REAL(0);
+        u[n] = here ? n_mul(m.row[j + n], m.scale) : REAL(0);
         sum[n] = 0;
     }
     a += (j - origin) * stride - origin;
@@ -160,14 +160,14 @@ sweep_block_columns(const struct block_matrix &m, scalar *a, int stride, int ori
         }
 #pragma unroll
         for (int n = 0; n < COLUMNS; n++) {
-            x[n] = r_fma(-z, u[n], r_fma(-old, y[n], x[n]));
-            sum[n] = r_fma(v, x[n], sum[n]);
+            x[n] = n_fma(-z, u[n], n_fma(-old, y[n], x[n]));
+            sum[n] = n_fma(n_conj(v), x[n], sum[n]);
             if (j + n < m.c) {
                 a[n * stride + k] = x[n];
             }
         }
     }
-    total = tau * column_sums(sum);
+    total = n_mul(n_conj(tau), column_sums(sum));
     __syncwarp();
     if (lane % (WARP / COLUMNS) == 0 && mine < m.c) {
         m.y[mine] = total;
@@ -193,7 +193,7 @@ sweep_block(const struct block_matrix &m, scalar *a, int stride, int origin, int
     }
 }
 
-/* |up row|^2 and y . row, beyond the entry of the superdiagonal; every warp gets the same bits. */
+/* |up row|^2 and y row^H, beyond the entry of the superdiagonal; every warp gets the same bits. */
 static __device__ __forceinline__ void
 row_sums(const struct block_matrix &m, int i, real *square, scalar *inner)
 {
@@ -203,19 +203,19 @@ row_sums(const struct block_matrix &m, int i, real *square, scalar *inner)
     for (int j = i + 2 + small_lane(); j < m.c; j += WARP) {
         const scalar x = m.row[j];
 
-        s = r_fma(x, x, s);
-        t = r_fma(m.y[j], x, t);
+        s = n_add_abs2(x, s);
+        t = n_fma(m.y[j], n_conj(x), t);
     }
     *square = group_sum<WARP>(s);
     *inner = group_sum<WARP>(t);
 }
 
-/* Makes the right reflector from `row`.  Leaves its factor in m->scale; *inner is y . u. */
+/* Makes the right reflector from `row`.  Leaves its factor in m->scale; *inner is y u. */
 static __device__ __forceinline__ scalar
 make_right(const struct small_batch &q, struct block_matrix *m, int i, scalar *inner)
 {
     const int thread = (int)threadIdx.x, threads = (int)blockDim.x;
-    const scalar top = m->row[i + 1];
+    const scalar top = n_conj(m->row[i + 1]);
     struct reflector h;
     real square, up;
 
@@ -224,16 +224,17 @@ make_right(const struct small_batch &q, struct block_matrix *m, int i, scalar *i
     if (up != 1) { /* the same branch in all threads */
         __syncthreads();
         for (int j = i + 2 + thread; j < m->c; j += threads) {
-            m->row[j] *= up;
+            m->row[j] = n_scale(up, m->row[j]);
         }
         __syncthreads();
         row_sums(*m, i, &square, inner);
     }
     h = reflector_make(top, square, up);
-    m->scale = h.scale;
-    *inner = r_fma(*inner, h.scale, m->y[i + 1]);
+    m->scale = n_conj(h.scale);
+    *inner = n_fma(*inner, h.scale, m->y[i + 1]);
     for (int j = i + 1 + thread; j < m->c; j += threads) {
-        m->w[(int64_t)j * m->r + i] = j == i + 1 ? h.beta : m->row[j] * h.scale;
+        m->w[(int64_t)j * m->r + i] =
+            j == i + 1 ? scalar(h.beta) : n_mul(n_conj(m->row[j]), h.scale);
     }
     if (thread == 0) {
         q.e[m->index * m->c + i] = h.beta;
@@ -258,7 +259,7 @@ sweep_block_rows(const struct block_matrix &m, const scalar *a, int stride, int 
         if (k < m.r) {
 #pragma unroll 8
             for (int j = i + 2 + part; j < m.c; j += ROW_PARTS) {
-                sum = r_fma(a[(j - i - 1) * stride + k], m.row[j], sum);
+                sum = n_fma(a[(j - i - 1) * stride + k], n_conj(m.row[j]), sum);
             }
         }
 #pragma unroll
@@ -266,7 +267,7 @@ sweep_block_rows(const struct block_matrix &m, const scalar *a, int stride, int 
             sum += __shfl_xor_sync(0xffffffffu, sum, half);
         }
         if (part == 0 && k < m.r) {
-            m.z[k] = tau * r_fma(-m.v[k], inner, r_fma(sum, m.scale, a[k]));
+            m.z[k] = n_mul(tau, n_fma(-m.v[k], inner, n_fma(sum, n_conj(m.scale), a[k])));
         }
     }
 }
@@ -400,7 +401,8 @@ load_panel(const struct small_job &job, const struct panel_memory &at, int64_t m
         at.v[k * PANEL_STRIDE + i] = i < count ? reflector_at(job, w, begin + i, k) : REAL(0);
     }
     if (thread < PANEL) {
-        at.tau[thread] = thread < count ? job.tau[matrix * job.c + begin + thread] : REAL(0);
+        at.tau[thread] =
+            thread < count ? factor_of(job, job.tau[matrix * job.c + begin + thread]) : REAL(0);
     }
     __syncthreads();
     {
@@ -412,7 +414,7 @@ load_panel(const struct small_job &job, const struct panel_memory &at, int64_t m
 
 #pragma unroll
             for (int j = 0; j < PANEL; j++) {
-                sum[j] = r_fma(mine, row.x[j], sum[j]);
+                sum[j] = n_fma(n_conj(mine), row.x[j], sum[j]);
             }
         }
 #pragma unroll
@@ -434,17 +436,17 @@ panel_factors(const struct panel_memory &at, bool ascending, scalar (&s)[PANEL])
         if (ascending) {
 #pragma unroll
             for (int j = 0; j < step; j++) {
-                s[step] = r_fma(-at.gram[step * PANEL + j], s[j], s[step]);
+                s[step] = n_fma(-at.gram[step * PANEL + j], s[j], s[step]);
             }
-            s[step] *= at.tau[step];
+            s[step] = n_mul(s[step], at.tau[step]);
         } else {
             const int i = PANEL - 1 - step;
 
 #pragma unroll
             for (int j = PANEL - 1; j > i; j--) {
-                s[i] = r_fma(-at.gram[i * PANEL + j], s[j], s[i]);
+                s[i] = n_fma(-at.gram[i * PANEL + j], s[j], s[i]);
             }
-            s[i] *= at.tau[i];
+            s[i] = n_mul(s[i], at.tau[i]);
         }
     }
 }
@@ -466,7 +468,7 @@ apply_panel(const struct small_job &job, const struct panel_memory &at, int widt
 
 #pragma unroll
         for (int i = 0; i < PANEL; i++) {
-            s[i] = r_fma(row.x[i], x, s[i]);
+            s[i] = n_fma(n_conj(row.x[i]), x, s[i]);
         }
     }
 #pragma unroll
@@ -496,7 +498,7 @@ apply_panel(const struct small_job &job, const struct panel_memory &at, int widt
 
 #pragma unroll
         for (int i = 0; i < PANEL; i++) {
-            x = r_fma(-row.x[i], s[i], x);
+            x = n_fma(-row.x[i], s[i], x);
         }
         at.x[k * (width + 1) + t] = x;
     }

@@ -4,11 +4,11 @@
  * Step i of the reduction annihilates column i below the diagonal, by a reflector from the left,
  * and row i right of the superdiagonal, by one from the right:
  *
- *     y = tau_q A^T v,   row = row i of A - v y^T,   z = tau_p (A u - v (y . u)),
- *     A := A - v y^T - z u^T,
+ *     y = conj(tau_q) v^H A,   row = row i of A - v y,   z = tau_p (A u - v (y u)),
+ *     A := A - v y - z u^H,
  *
  * where A is what is left of the matrix, rows i.. and columns i + 1.., v the left reflector, and u
- * the right one, made from `row`.  The update is deferred to step i + 1, which reads A for its own
+ * the right one, made from the conjugate of `row`; y and `row` are rows.  The update is deferred to step i + 1, which reads A for its own
  * y anyway.  Only the next column is updated before that, for the next v.  So a step reads A twice
  * and writes it once.
  *
@@ -34,9 +34,9 @@ struct small_job {
     int64_t count;
     const scalar *w, *tau;
     int right;      /* 1: P, 0: Q */
-    int ascending;  /* 1: the first reflector is applied first */
+    int ascending;  /* 1: the adjoints of the reflectors, of which the first is applied first */
     int n;          /* entries of a vector: r, or c for P */
-    int reflectors; /* those of more than one entry; of one they are the identity */
+    int reflectors; /* those that are not the identity */
     struct dense_block x;
 };
 
@@ -47,9 +47,9 @@ small_lane(void)
 }
 
 /* The sum over groups of WIDTH neighbours of a warp, the same bits in each. */
-template <int WIDTH>
-static __device__ __forceinline__ scalar
-group_sum(scalar x)
+template <int WIDTH, typename number>
+static __device__ __forceinline__ number
+group_sum(number x)
 {
 #pragma unroll
     for (int half = WIDTH / 2; half > 0; half /= 2) {
@@ -65,15 +65,26 @@ reflector_first(const struct small_job &job, int i)
     return i + job.right;
 }
 
-/* Entry k of reflector i, 0 <= k < n, from what the reduction left in w. */
+/* Entry k of reflector i, 0 <= k < n, from what the reduction left in w; its conjugate if the
+   vectors are conjugates. */
 static __device__ __forceinline__ scalar
 reflector_at(const struct small_job &job, const scalar *w, int i, int k)
 {
     const int first = reflector_first(job, i);
+    const scalar entry = k < first ? REAL(0)
+                         : k == first
+                             ? REAL(1)
+                             : w[job.right ? (int64_t)k * job.r + i : (int64_t)i * job.r + k];
 
-    return k < first    ? REAL(0)
-           : k == first ? REAL(1)
-                        : w[job.right ? (int64_t)k * job.r + i : (int64_t)i * job.r + k];
+    return job.x.conjugated ? n_conj(entry) : entry;
+}
+
+/* The factor of a reflector as it is applied: of H, or of its adjoint, and for vectors that are
+   conjugates the conjugate of that. */
+static __device__ __forceinline__ scalar
+factor_of(const struct small_job &job, scalar tau)
+{
+    return job.ascending != job.x.conjugated ? n_conj(tau) : tau;
 }
 
 /* Where entry k of vector j is among those of a matrix. */

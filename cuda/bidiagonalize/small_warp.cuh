@@ -100,7 +100,7 @@ struct warp_matrix {
     int r, c, lane;
     scalar *a;   /* shared, the columns */
     scalar *z;   /* shared, z of the deferred update */
-    scalar y, u; /* the entries of that update for column `lane` */
+    scalar y, u; /* the entries of that update for column `lane`, of u the conjugate */
 };
 
 static __device__ __forceinline__ scalar *
@@ -122,13 +122,13 @@ reflect_column(const struct warp_matrix &m, int i)
     scalar top = 0;
 
     for (int k = i + m.lane; k < m.r; k += GROUP) {
-        const scalar x = r_fma(-old[k], y, v[k]) - m.z[k];
+        const scalar x = n_fma(-old[k], y, v[k]) - m.z[k];
 
         v[k] = x;
         if (k == i) {
             top = x;
         } else {
-            square = r_fma(x, x, square);
+            square = n_add_abs2(x, square);
         }
     }
     top = __shfl_sync(0xffffffffu, top, 0, GROUP);
@@ -137,15 +137,15 @@ reflect_column(const struct warp_matrix &m, int i)
     if (__any_sync(0xffffffffu, up != 1)) { /* a matrix of the warp has such a column */
         square = 0;
         for (int k = i + m.lane; k < m.r; k += GROUP) {
-            const scalar x = k == i ? REAL(0) : up * v[k];
+            const scalar x = k == i ? REAL(0) : n_scale(up, v[k]);
 
-            square = r_fma(x, x, square);
+            square = n_add_abs2(x, square);
         }
         square = group_sum<GROUP>(square);
     }
     h = reflector_make(top, square, up);
     for (int k = i + m.lane; k < m.r; k += GROUP) {
-        v[k] = k == i ? h.beta : reflector_entry(h, v[k]);
+        v[k] = k == i ? scalar(h.beta) : reflector_entry(h, v[k]);
     }
     return h;
 }
@@ -162,38 +162,40 @@ sweep_columns(struct warp_matrix *m, int i, scalar tau)
     if (m->lane <= i || m->lane >= m->c) {
         return 0;
     }
-    top = r_fma(-m->z[i], m->u, r_fma(-old[i], m->y, a[i]));
+    top = n_fma(-m->z[i], m->u, n_fma(-old[i], m->y, a[i]));
     sum = top;
 #pragma unroll 4
     for (int k = i + 1; k < m->r; k++) {
-        const scalar x = r_fma(-m->z[k], m->u, r_fma(-old[k], m->y, a[k]));
+        const scalar x = n_fma(-m->z[k], m->u, n_fma(-old[k], m->y, a[k]));
 
         a[k] = x;
-        sum = r_fma(v[k], x, sum);
+        sum = n_fma(n_conj(v[k]), x, sum);
     }
-    m->y = tau * sum;
+    m->y = n_mul(n_conj(tau), sum);
     return top - m->y;
 }
 
 /* Makes the right reflector from row i, whose entries the threads have.  Leaves beta and u in the
-   row, and the new u. */
+   row, and the conjugate of the new u. */
 template <int GROUP>
 static __device__ __forceinline__ struct reflector
 reflect_row(struct warp_matrix *m, int i, scalar row)
 {
-    const scalar top = __shfl_sync(0xffffffffu, row, i + 1, GROUP);
-    const scalar x = m->lane > i + 1 ? row : REAL(0);
+    const scalar top = n_conj(__shfl_sync(0xffffffffu, row, i + 1, GROUP));
+    const scalar x = m->lane > i + 1 ? n_conj(row) : REAL(0);
     struct reflector h;
-    real square = group_sum<GROUP>(x * x);
+    real square = group_sum<GROUP>(n_abs2(x));
+    scalar u;
     const real up = reflector_up(top, square);
 
     if (__any_sync(0xffffffffu, up != 1)) {
-        square = group_sum<GROUP>(up * x * (up * x));
+        square = group_sum<GROUP>(n_abs2(n_scale(up, x)));
     }
     h = reflector_make(top, square, up);
-    m->u = m->lane == i + 1 ? REAL(1) : reflector_entry(h, x);
+    u = m->lane == i + 1 ? scalar(1) : reflector_entry(h, x);
+    m->u = n_conj(u);
     if (m->lane > i && m->lane < m->c) {
-        column_of(*m, m->lane)[i] = m->lane == i + 1 ? h.beta : m->u;
+        column_of(*m, m->lane)[i] = m->lane == i + 1 ? scalar(h.beta) : u;
     }
     return h;
 }
@@ -205,7 +207,8 @@ sweep_rows(const struct warp_matrix &m, int i, scalar tau)
 {
     const int stride = warp_stride(m.r);
     const scalar *v = column_of(m, i);
-    const scalar inner = group_sum<GROUP>(m.lane > i && m.lane < m.c ? m.y * m.u : REAL(0));
+    const scalar inner =
+        group_sum<GROUP>(m.lane > i && m.lane < m.c ? n_mul(m.y, n_conj(m.u)) : scalar(0));
 
     for (int k = i + 1 + m.lane; k < m.r; k += GROUP) {
         const scalar *a = m.a + k, *u = m.a + i;
@@ -213,9 +216,9 @@ sweep_rows(const struct warp_matrix &m, int i, scalar tau)
 
 #pragma unroll 4
         for (int j = i + 2; j < m.c; j++) {
-            sum = r_fma(a[j * stride], u[j * stride], sum);
+            sum = n_fma(a[j * stride], u[j * stride], sum);
         }
-        m.z[k] = tau * r_fma(-v[k], inner, sum);
+        m.z[k] = n_mul(tau, n_fma(-v[k], inner, sum));
     }
 }
 
@@ -289,7 +292,7 @@ apply_numbers(int order, int group, bool rows)
     return order * order + order + (tile + PACK - 1) / PACK * PACK + PACK;
 }
 
-/* x := (I - tau v v^T) x */
+/* x := (I - tau v v^H) x */
 template <int R>
 static __device__ __forceinline__ void
 reflect_vector(const scalar *v, scalar tau, scalar (&x)[R])
@@ -304,21 +307,21 @@ reflect_vector(const scalar *v, scalar tau, scalar (&x)[R])
 
 #pragma unroll
         for (int i = 0; i < PACK; i++) {
-            sum[i] = r_fma(part.x[i], x[k * PACK + i], sum[i]);
+            sum[i] = n_fma(n_conj(part.x[i]), x[k * PACK + i], sum[i]);
         }
     }
 #pragma unroll
     for (int i = 0; i < PACK; i++) {
         factor += sum[i];
     }
-    factor *= -tau;
+    factor = n_mul(factor, -tau);
 #pragma unroll
     for (int k = 0; k < R / PACK; k++) {
         const struct pack part = packs[k];
 
 #pragma unroll
         for (int i = 0; i < PACK; i++) {
-            x[k * PACK + i] = r_fma(part.x[i], factor, x[k * PACK + i]);
+            x[k * PACK + i] = n_fma(part.x[i], factor, x[k * PACK + i]);
         }
     }
 }
@@ -345,7 +348,7 @@ __launch_bounds__(APPLY_THREADS) apply_warps_kernel(struct small_job job, int gr
         v[i * R + k] = used ? reflector_at(job, w, i, k) : REAL(0);
     }
     for (int i = lane; i < job.reflectors; i += group) {
-        tau[i] = from[i];
+        tau[i] = factor_of(job, from[i]);
     }
     __syncwarp();
     for (int64_t first = 0; first < job.x.count; first += group) {

@@ -116,24 +116,26 @@ right_expands(const struct cuda_dense *run)
     return run->stage[0].stage->expand != NULL && run->in.transposed;
 }
 
-/* Whether L, or R, has the layout of U, or of Vh, so that it can be made there. */
+/* Whether L, or R, has the layout of U, or of Vh, so that it can be made there.  They are real. */
 static bool
 left_in_place(const struct cuda_dense *run, const struct dense_problem *p)
 {
-    return dense_shape_of(p).u_columns == p->k && (p->a.rows == p->n || run->in.count == 1) &&
-           !left_expands(run);
+    return !TSVD_COMPLEX && dense_shape_of(p).u_columns == p->k &&
+           (p->a.rows == p->n || run->in.count == 1) && !left_expands(run);
 }
 
 static bool
 right_in_place(const struct dense_problem *p)
 {
-    return p->a.columns == p->n; /* then Vh has k rows, also if it is full */
+    return !TSVD_COMPLEX && p->a.columns == p->n; /* then Vh has k rows, also if it is full */
 }
 
 /* Memory that reserve() takes, and back() works in.  The results come first. */
 struct workspace {
     real *s;
-    scalar *u, *vh, *left, *right;
+    scalar *u, *vh;
+    real *left, *right; /* L and R, where they are not made in place */
+    scalar *inner;      /* L or R, made complex, of what expands */
     char *work;
 };
 
@@ -150,14 +152,18 @@ lay_out_workspace(const struct cuda_dense *run, const struct dense_problem *p, b
     size_t at = 0;
 
     workspace->s = carve<real>(base, &at, on_host ? count * k : 0);
-    workspace->u = workspace->vh = workspace->left = workspace->right = NULL;
+    workspace->u = workspace->vh = workspace->inner = NULL;
+    workspace->left = workspace->right = NULL;
     if (p->vectors) {
         workspace->u =
             carve<scalar>(base, &at, on_host ? count * shape.u_rows * shape.u_columns : 0);
         workspace->vh =
             carve<scalar>(base, &at, on_host ? count * shape.v_rows * shape.v_columns : 0);
-        workspace->left = carve<scalar>(base, &at, left_in_place(run, p) ? 0 : count * n * k);
-        workspace->right = carve<scalar>(base, &at, right_in_place(p) ? 0 : count * n * k);
+        workspace->left = carve<real>(base, &at, left_in_place(run, p) ? 0 : count * n * k);
+        workspace->right = carve<real>(base, &at, right_in_place(p) ? 0 : count * n * k);
+        workspace->inner = carve<scalar>(
+            base, &at,
+            TSVD_COMPLEX && (left_expands(run) || right_expands(run)) ? count * n * k : 0);
     }
     workspace->work = carve<char>(base, &at, (int64_t)work);
     return at;
@@ -267,7 +273,7 @@ out:
 
 /* ---- the way back ---- */
 
-/* Replaces vectors x by Q x or P x of W, or the transpose times x; without the Q of a stage that
+/* Replaces vectors x by Q x or P x of W, or the adjoint times x; without the Q of a stage that
    expands.  nonzero: only the first `nonzero` vectors are not zero in the first c entries, where
    the Q of stages after the first act. */
 static tsvd_status
@@ -313,30 +319,53 @@ dense_reserve(struct tsvd_context *ctx, struct dense_job *job)
     }
     run->out = {workspace.s, workspace.u, workspace.vh};
     job->b.s = workspace.s;
-    job->b.L = p->vectors && left_in_place(run, p) ? workspace.u : workspace.left;
-    job->b.R = p->vectors && right_in_place(p) ? workspace.vh : workspace.right;
+    job->b.L = p->vectors && left_in_place(run, p) ? (real *)workspace.u : workspace.left;
+    job->b.R = p->vectors && right_in_place(p) ? (real *)workspace.vh : workspace.right;
 out:
     return ret;
 }
 
-/* U = Q L, or P L if W is the transpose. */
+/* Makes U or Vh from L or R, [rows][columns], by a stage that expands. */
 static tsvd_status
-make_left(struct tsvd_context *ctx, const struct dense_job *job, char *d_work)
+expand(struct tsvd_context *ctx, const struct cuda_dense *run, const real *d_from, int64_t rows,
+       int64_t columns, struct dense_block x, scalar *d_to, const struct workspace *workspace)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    tsvd_status ret = TSVD_OK;
+
+#if TSVD_COMPLEX
+    x.d_x = workspace->inner;
+    TSVD_TRY(
+        tsvdi_cuda_dense_place(call, run->in.count, d_from, rows, columns, x.d_x, rows, columns));
+#else
+    x.d_x = (scalar *)d_from;
+    (void)rows, (void)columns;
+#endif
+    TSVD_TRY(apply_stages(ctx, run, 0, 0, x, x.count, workspace->work));
+    TSVD_TRY(run->stage[0].stage->expand(call, run->stage, x.count, x.rows, x.d_x, d_to,
+                                         workspace->work));
+out:
+    return ret;
+}
+
+/* U = Q L, or conj(P) L if W is the transpose. */
+static tsvd_status
+make_left(struct tsvd_context *ctx, const struct dense_job *job, const struct workspace *workspace)
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct dense_problem *p = job->problem;
     const struct cuda_dense *run = run_of(job);
     const struct dense_shape shape = dense_shape_of(p);
     const int64_t n = p->n, k = p->k;
-    const struct dense_block l = {job->b.L, n * k, k, k, 0};
-    const struct dense_block u = {run->out.u, shape.u_rows * shape.u_columns, shape.u_columns,
-                                  shape.u_columns, 0};
+    const int transposed = run->in.transposed;
+    const struct dense_block l = {NULL, n * k, k, k, 0, transposed};
+    const struct dense_block u = {
+        run->out.u, shape.u_rows * shape.u_columns, shape.u_columns, shape.u_columns, 0,
+        transposed};
     tsvd_status ret = TSVD_OK;
 
     if (left_expands(run)) {
-        TSVD_TRY(apply_stages(ctx, run, 0, 0, l, k, d_work));
-        TSVD_TRY(run->stage[0].stage->expand(call, run->stage, k, 0, job->b.L, run->out.u, d_work));
-        goto out;
+        return expand(ctx, run, job->b.L, n, k, l, run->out.u, workspace);
     }
     if (!left_in_place(run, p)) {
         TSVD_TRY(tsvdi_cuda_dense_place(call, run->in.count, job->b.L, n, k, run->out.u,
@@ -347,38 +376,36 @@ make_left(struct tsvd_context *ctx, const struct dense_job *job, char *d_work)
                                  (size_t)((shape.u_rows - n) * k) * sizeof(scalar), call->stream));
     }
     if (n > 0) {
-        TSVD_TRY(apply_stages(ctx, run, run->in.transposed, 0, u, k, d_work));
+        TSVD_TRY(apply_stages(ctx, run, transposed, 0, u, k, workspace->work));
     }
 out:
     return ret;
 }
 
-/* Vh = R P^T, or R Q^T if W is the transpose. */
+/* Vh = R P^H, or R Q^T if W is the transpose. */
 static tsvd_status
-make_right(struct tsvd_context *ctx, const struct dense_job *job, char *d_work)
+make_right(struct tsvd_context *ctx, const struct dense_job *job, const struct workspace *workspace)
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct dense_problem *p = job->problem;
     const struct cuda_dense *run = run_of(job);
     const struct dense_shape shape = dense_shape_of(p);
     const int64_t n = p->n, k = p->k;
-    const struct dense_block r = {job->b.R, n * k, k, n, 1};
-    const struct dense_block vh = {run->out.vh, shape.v_rows * shape.v_columns, shape.v_rows,
-                                   shape.v_columns, 1};
+    const int transposed = run->in.transposed;
+    const struct dense_block r = {NULL, n * k, k, n, 1, !transposed};
+    const struct dense_block vh = {
+        run->out.vh, shape.v_rows * shape.v_columns, shape.v_rows, shape.v_columns, 1, !transposed};
     tsvd_status ret = TSVD_OK;
 
     if (right_expands(run)) {
-        TSVD_TRY(apply_stages(ctx, run, 0, 0, r, k, d_work));
-        TSVD_TRY(
-            run->stage[0].stage->expand(call, run->stage, k, 1, job->b.R, run->out.vh, d_work));
-        goto out;
+        return expand(ctx, run, job->b.R, k, n, r, run->out.vh, workspace);
     }
     if (!right_in_place(p)) {
         TSVD_TRY(tsvdi_cuda_dense_place(call, run->in.count, job->b.R, k, n, run->out.vh,
                                         shape.v_rows, shape.v_columns));
     }
     if (n > 0) {
-        TSVD_TRY(apply_stages(ctx, run, !run->in.transposed, 0, vh, k, d_work));
+        TSVD_TRY(apply_stages(ctx, run, !transposed, 0, vh, k, workspace->work));
     }
 out:
     return ret;
@@ -397,8 +424,8 @@ dense_back(struct tsvd_context *ctx, struct dense_job *job)
 
     (void)lay_out_workspace(run, p, on_host, run->d_workspace, &workspace);
     if (p->vectors) {
-        TSVD_TRY(make_left(ctx, job, workspace.work));
-        TSVD_TRY(make_right(ctx, job, workspace.work));
+        TSVD_TRY(make_left(ctx, job, &workspace));
+        TSVD_TRY(make_right(ctx, job, &workspace));
     }
     if (p->n > 0) {
         TSVD_TRY(tsvdi_cuda_dense_finish(call, &run->in, run->in.exponent, &run->out, shape,
@@ -475,7 +502,8 @@ dense_apply(struct tsvd_context *ctx, struct dense_job *job, const struct dense_
     const int64_t rows = vectors->right ? job->problem->a.columns : job->problem->a.rows;
     const size_t bytes = (size_t)(run->in.count * rows * columns) * sizeof(scalar);
     const bool on_host = vectors->space == TSVD_HOST;
-    struct dense_block x = {(scalar *)vectors->x, rows * columns, columns, columns, 0};
+    struct dense_block x = {(scalar *)vectors->x, rows * columns, columns, columns, 0,
+                            run->in.transposed};
     char *d_work = NULL;
     scalar *d_x = NULL;
     tsvd_status ret = TSVD_OK;

@@ -42,8 +42,9 @@ find_place(const struct cutting &c, int64_t *row, int64_t *across)
 /* Sums over the columns of a block, [count][across][n]. */
 struct part_sums {
     double *norm; /* of magnitudes of rows of 2^-exponent M, or of 2^exponent times its inverse */
-    double *off, *size; /* as in probe.h */
-    int *largest;       /* exponents */
+    scalar_double *off; /* as in probe.h, and so is size */
+    double *size;
+    int *largest; /* exponents */
 };
 
 static size_t
@@ -53,7 +54,7 @@ lay_out(int64_t n, int64_t count, char *base, struct part_sums *to)
     size_t at = 0;
 
     to->norm = carve<double>(base, &at, parts);
-    to->off = carve<double>(base, &at, parts);
+    to->off = carve<scalar_double>(base, &at, parts);
     to->size = carve<double>(base, &at, parts);
     to->largest = carve<int>(base, &at, parts);
     return at;
@@ -93,9 +94,9 @@ __launch_bounds__(SCALE_THREADS)
         m += matrix * c.n * c.n;
         for (int64_t j = part * INVERSE_SCALE_COLUMNS; j < end && j < c.n; j++) {
             const scalar x = m[j * c.n + i];
-            const int exponent = balance_exponent(x);
+            const int exponent = entry_exponent(x);
 
-            sum += fabs((double)balance_scale(x, -(int)exponents[matrix]));
+            sum += modulus(balance_scale(x, -(int)exponents[matrix]));
             most = exponent > most ? exponent : most;
         }
         sums.norm[(matrix * c.across + part) * c.n + i] = sum;
@@ -138,7 +139,7 @@ __launch_bounds__(SCALE_THREADS) columns_kernel(int64_t n, scalar *m, const int 
     m += blockIdx.x * n;
     row += matrix * n;
     for (int64_t i = t; i < n; i += SCALE_THREADS) {
-        const int exponent = balance_exponent(m[i]) - row[i];
+        const int exponent = entry_exponent(m[i]) - row[i];
 
         most = exponent > most ? exponent : most;
     }
@@ -161,20 +162,21 @@ __launch_bounds__(SCALE_THREADS) columns_kernel(int64_t n, scalar *m, const int 
 
 /* z of probe.h, [count][n].  A lane has a row, and a warp every 32nd column. */
 static __global__ void
-__launch_bounds__(PROBE_THREADS) probe_kernel(int64_t n, int64_t down, const scalar *s, double *z)
+__launch_bounds__(PROBE_THREADS)
+    probe_kernel(int64_t n, int64_t down, const scalar *s, scalar_double *z)
 {
     enum { WARPS = PROBE_THREADS / WARP };
-    __shared__ double part[WARPS][WARP];
+    __shared__ scalar_double part[WARPS][WARP];
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
     const int64_t matrix = blockIdx.x / down, i = blockIdx.x % down * WARP + lane;
-    double sum = 0;
+    scalar_double sum = 0;
 
     if (i < n) {
         const scalar *own = s + matrix * n * n + i;
 
 #pragma unroll 8
         for (int j = warp; j < n; j += WARPS) {
-            sum += probe_sign(j) * (double)own[j * n];
+            sum = add_signed(sum, probe_sign(j), own[j * n]);
         }
     }
     part[warp][lane] = sum;
@@ -224,7 +226,7 @@ struct finishing {
     const int *row, *column;
     const real_int *exponent;
     const char *kind;
-    const double *z; /* as in probe.h; NULL: only undo the pivoting of Y, without scaling */
+    const scalar_double *z; /* as in probe.h; NULL: only undo the pivoting of Y, without scaling */
     const scalar *from;
     scalar *to; /* may be `from` if that is in order */
     struct part_sums sums;
@@ -236,7 +238,9 @@ __launch_bounds__(SCALE_THREADS) finish_kernel(const __grid_constant__ struct fi
     int64_t s, part, matrix = find_place(q.c, &s, &part);
     const int64_t n = q.c.n, end = part * INVERSE_SCALE_COLUMNS + INVERSE_SCALE_COLUMNS,
                   rows = matrix * n;
-    double norm = 0, off = 0, size = 0;
+    double norm = 0;
+    scalar_double off = 0;
+    double size = 0;
     int64_t i;
 
     if (s >= n) {
@@ -249,13 +253,13 @@ __launch_bounds__(SCALE_THREADS) finish_kernel(const __grid_constant__ struct fi
 
         if (q.z != NULL) {
             const int power = -q.column[rows + s] - q.row[rows + to];
-            const double term = (double)x * q.z[rows + to];
+            const scalar_double term = probe_term(x, q.z[rows + to]);
 
             off += term;
-            size += fabs(term);
-            norm += fabs((double)balance_scale(x, power + (int)q.exponent[matrix]));
+            size += probe_size(term);
+            norm += modulus(balance_scale(x, power + (int)q.exponent[matrix]));
             x = balance_scale(x, power);
-            x = q.kind[matrix] == NONFINITE ? r_from_bits(R_INFINITY_BITS | 1) : x;
+            x = q.kind[matrix] == NONFINITE ? no_inverse() : x;
         }
         q.to[(rows + to) * n + s] = x;
     }
@@ -275,7 +279,9 @@ __launch_bounds__(SCALE_THREADS) sums_kernel(const struct cutting c, const struc
 {
     const int64_t matrix = blockIdx.x / c.down;
     const int64_t i = blockIdx.x % c.down * SCALE_THREADS + threadIdx.x;
-    double norm = 0, off = 0, size = 0;
+    double norm = 0;
+    scalar_double off = 0;
+    double size = 0;
 
     if (i < c.n) {
         for (int64_t part = 0; part < c.across; part++) {
@@ -286,7 +292,7 @@ __launch_bounds__(SCALE_THREADS) sums_kernel(const struct cutting c, const struc
             size += sums.size[at];
         }
         keep_largest(norms + matrix, norm);
-        keep_largest(offs + matrix, off - probe_sign((int)i));
+        keep_largest(offs + matrix, probe_size(off - probe_sign((int)i)));
         keep_largest(sizes + matrix, size);
     }
 }

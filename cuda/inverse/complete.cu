@@ -2,7 +2,8 @@
  * Inverses by elimination with complete pivoting: slow, and right where other ways fail.
  *
  * Each step takes the largest number that is left, of all rows and columns: S = P^T L D R Q^T with
- * D diagonal and unit triangles L and R, whose entries are at most 1.  Numbers hardly grow
+ * D diagonal and unit triangles L and R, whose entries are at most 1.  Complex numbers are compared
+ * by the larger of their parts, and those entries are at most sqrt(2).  Numbers hardly grow
  * (Wilkinson, "Error analysis of direct methods of matrix inversion", J. ACM 8 (1961)), and what is
  * zero in S stays so: a triangle is inverted as by substitution.  Column j of Y is Q x with
  * R x = D^-1 z, L z = P e_j.
@@ -22,39 +23,165 @@ enum {
 
 /* ---- numbers ---- */
 
-/* m 2^e with 1/2 <= |m| < 1, or zero. */
+#if TSVD_COMPLEX
+
+/* The larger part's magnitude, and |x|. */
+static __device__ __forceinline__ double
+size_of(scalar_double x)
+{
+    return fmax(fabs(x.re), fabs(x.im));
+}
+
+/* x 2^power. */
+static __device__ __forceinline__ scalar_double
+scaled(scalar_double x, int power)
+{
+    return {ldexp(x.re, power), ldexp(x.im, power)};
+}
+
+/* |x| 2^power, for x near 1. */
+static __device__ __forceinline__ double
+scaled_modulus(scalar_double x, int power)
+{
+    return ldexp(sqrt(fma(x.re, x.re, x.im * x.im)), power);
+}
+
+/* x = m 2^*e with 1/2 <= size_of(m) < 1, or zero. */
+static __device__ __forceinline__ scalar_double
+split(scalar_double x, int *e)
+{
+    (void)frexp(size_of(x), e);
+    return scaled(x, -*e);
+}
+
+static __device__ __forceinline__ scalar_double
+widened(scalar x)
+{
+    return {(double)x.re, (double)x.im};
+}
+
+static __device__ __forceinline__ scalar
+rounded(scalar_double x)
+{
+    return {(real)x.re, (real)x.im};
+}
+
+static __device__ __forceinline__ scalar_double
+product(scalar_double a, scalar_double b)
+{
+    return {fma(-a.im, b.im, a.re * b.re), fma(a.im, b.re, a.re * b.im)};
+}
+
+/* a b + c. */
+static __device__ __forceinline__ scalar_double
+multiply_add(scalar_double a, scalar_double b, scalar_double c)
+{
+    return {fma(-a.im, b.im, fma(a.re, b.re, c.re)), fma(a.im, b.re, fma(a.re, b.im, c.im))};
+}
+
+/* a conj(b) / |b|^2, as pivot_factor(): 1 if they are equal. */
+static __device__ __forceinline__ scalar_double
+quotient(scalar_double a, scalar_double b)
+{
+    int e;
+
+    b = split(b, &e);
+    a = scaled(a, -e);
+    return scalar_double(a.re * b.re + a.im * b.im, a.im * b.re - a.re * b.im) /
+           (b.re * b.re + b.im * b.im);
+}
+
+#else
+
+static __device__ __forceinline__ double
+size_of(double x)
+{
+    return fabs(x);
+}
+
+static __device__ __forceinline__ double
+scaled(double x, int power)
+{
+    return ldexp(x, power);
+}
+
+static __device__ __forceinline__ double
+scaled_modulus(double x, int power)
+{
+    return fabs(ldexp(x, power));
+}
+
+static __device__ __forceinline__ double
+split(double x, int *e)
+{
+    return frexp(x, e);
+}
+
+static __device__ __forceinline__ double
+widened(scalar x)
+{
+    return (double)x;
+}
+
+static __device__ __forceinline__ scalar
+rounded(double x)
+{
+    return (scalar)x;
+}
+
+static __device__ __forceinline__ double
+product(double a, double b)
+{
+    return a * b;
+}
+
+static __device__ __forceinline__ double
+multiply_add(double a, double b, double c)
+{
+    return fma(a, b, c);
+}
+
+static __device__ __forceinline__ double
+quotient(double a, double b)
+{
+    return a / b;
+}
+
+#endif
+
+/* m 2^e with 1/2 <= size_of(m) < 1, or zero. */
 struct extended_number {
-    double m;
+    scalar_double m;
     int e;
 };
 
 static __device__ __forceinline__ struct extended_number
-normal(double x, int e)
+normal(scalar_double x, int e)
 {
     struct extended_number y;
 
-    y.m = frexp(x, &y.e);
+    y.m = split(x, &y.e);
     y.e += e;
     return y;
 }
 
-template <typename T> static __device__ __forceinline__ T number_of(double x);
+template <typename T> static __device__ __forceinline__ T number_of(scalar_double x);
 
 template <>
-__device__ __forceinline__ double
-number_of<double>(double x)
+__device__ __forceinline__ scalar_double
+number_of<scalar_double>(scalar_double x)
 {
     return x;
 }
 
 template <>
 __device__ __forceinline__ struct extended_number
-number_of<struct extended_number>(double x) {
+number_of<struct extended_number>(scalar_double x) {
     return normal(x, 0);
 }
 
 static __device__ __forceinline__ bool
-is_zero(double x)
+is_zero(scalar_double x)
 {
     return x == 0;
 }
@@ -65,11 +192,11 @@ is_zero(const struct extended_number &x)
     return x.m == 0;
 }
 
-/* c - a b, rounded once. */
-static __device__ __forceinline__ double
-subtract_product(double c, double a, double b)
+/* c - a b. */
+static __device__ __forceinline__ scalar_double
+subtract_product(scalar_double c, scalar_double a, scalar_double b)
 {
-    return fma(-a, b, c);
+    return multiply_add(-a, b, c);
 }
 
 static __device__ __forceinline__ struct extended_number
@@ -82,21 +209,15 @@ subtract_product(const struct extended_number &c, const struct extended_number &
         return c;
     }
     if (is_zero(c) || low < LEAST_POWER) {
-        return normal(-a.m * b.m, e);
+        return normal(product(-a.m, b.m), e);
     }
-    return normal(fma(-a.m, b.m, ldexp(c.m, low)), e);
-}
-
-static __device__ __forceinline__ double
-quotient(double a, double b)
-{
-    return a / b;
+    return normal(multiply_add(-a.m, b.m, scaled(c.m, low)), e);
 }
 
 static __device__ __forceinline__ struct extended_number
 quotient(const struct extended_number &a, const struct extended_number &b)
 {
-    return normal(a.m / b.m, is_zero(a) ? 0 : a.e - b.e);
+    return normal(quotient(a.m, b.m), is_zero(a) ? 0 : a.e - b.e);
 }
 
 /* A magnitude, and where it is. */
@@ -107,15 +228,15 @@ struct largest_number {
 };
 
 static __device__ __forceinline__ struct largest_number
-magnitude(double x, int at)
+magnitude(scalar_double x, int at)
 {
-    return {fabs(x), x == 0 ? INT_MIN : 0, at};
+    return {size_of(x), x == 0 ? INT_MIN : 0, at};
 }
 
 static __device__ __forceinline__ struct largest_number
 magnitude(const struct extended_number &x, int at)
 {
-    return {fabs(x.m), x.m == 0 ? INT_MIN : x.e, at};
+    return {size_of(x.m), x.m == 0 ? INT_MIN : x.e, at};
 }
 
 static __device__ __forceinline__ struct largest_number
@@ -211,7 +332,7 @@ __launch_bounds__(COLUMN_THREADS)
     }
     for (int i = (int)threadIdx.x; i < q.n; i += COLUMN_THREADS) {
         if (q.row_step[i] < 0) {
-            const T x = k < 0 ? number_of<T>((double)s[column + i])
+            const T x = k < 0 ? number_of<T>(widened(s[column + i]))
                               : subtract_product(q.a[column + i], factor[i], top);
 
             q.a[column + i] = x;
@@ -314,7 +435,7 @@ static __global__ void
 __launch_bounds__(COLUMN_THREADS)
     solve_kernel(const __grid_constant__ struct complete_lu<T> q, int64_t first)
 {
-    __shared__ double shared[2 * sizeof(T) / sizeof(double)];
+    __shared__ alignas(T) double shared[2 * sizeof(T) / sizeof(double)];
     T *const value = (T *)shared;
     const int64_t j = first + blockIdx.x;
     const int n = (int)q.n, begin = q.row_step[j];
@@ -340,12 +461,12 @@ __launch_bounds__(COLUMN_THREADS)
 /* Y in order. */
 static __global__ void
 __launch_bounds__(COLUMN_THREADS)
-    order_kernel(const __grid_constant__ struct complete_lu<double> q, scalar *to)
+    order_kernel(const __grid_constant__ struct complete_lu<scalar_double> q, scalar *to)
 {
     const int64_t column = blockIdx.x * q.n;
 
     for (int s = (int)threadIdx.x; s < q.n; s += COLUMN_THREADS) {
-        to[column + s] = (scalar)q.y[column + q.row_of[q.column_step[s]]];
+        to[column + s] = rounded(q.y[column + q.row_of[q.column_step[s]]]);
     }
 }
 
@@ -369,8 +490,8 @@ __launch_bounds__(COLUMN_THREADS)
         const struct extended_number y = q.y[j * q.n + row];
         const int power = y.e - column - run.row[j];
 
-        sum += fabs(ldexp(y.m, power + (int)*run.in.exponent));
-        run.x[j * q.n + s] = (scalar)ldexp(y.m, power);
+        sum += scaled_modulus(y.m, power + (int)*run.in.exponent);
+        run.x[j * q.n + s] = rounded(scaled(y.m, power));
     }
     atomicMax((unsigned long long *)run.x_norms, (unsigned long long)__double_as_longlong(sum));
 }
@@ -426,7 +547,7 @@ tsvdi_cuda_inverse_complete(struct tsvd_context *ctx, const struct cuda_inverse 
 {
     struct cuda_call *call = cuda_of(ctx);
     const int64_t n = run->in.c;
-    struct complete_lu<double> lu;
+    struct complete_lu<scalar_double> lu;
     char *d_work = NULL;
     tsvd_status ret = TSVD_OK;
 

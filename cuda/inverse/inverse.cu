@@ -38,7 +38,7 @@ is_ready(const struct dense_matrices *a)
 {
     int64_t stride = a->rows * (int64_t)sizeof(scalar);
     bool ready = a->space == TSVD_CUDA && a->column_stride == (int64_t)sizeof(scalar) &&
-                 a->row_stride == stride;
+                 a->row_stride == stride && (uintptr_t)a->data % alignof(scalar) == 0;
 
     stride *= a->rows;
     for (int i = a->batch.ndim - 1; i >= 0; i--) {
@@ -83,7 +83,7 @@ lay_out(const struct inverse_shape &shape, struct cuda_inverse *run, char *base)
     run->x_norms = run->norms + count;
     run->off = run->x_norms + count;
     run->size = run->off + count;
-    run->z = carve<double>(base, &at, shape.direct ? 0 : count * n);
+    run->z = carve<scalar_double>(base, &at, shape.direct ? 0 : count * n);
     run->row = carve<int>(base, &at, shape.direct ? 0 : 2 * count * n);
     run->column = run->row + count * n;
     run->marks = carve<struct inverse_marks>(base, &at, shape.tiny ? 0 : 1);

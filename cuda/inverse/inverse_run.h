@@ -45,7 +45,7 @@ struct cuda_inverse {
     double *norms;               /* [count] largest sum of magnitudes of a row of 2^-exponent M */
     double *x_norms;             /* [count] the same of its inverse */
     double *off, *size;          /* [count] as in probe.h */
-    double *z;                   /* [count][n] as in probe.h */
+    scalar_double *z;            /* [count][n] as in probe.h */
     int *row, *column;           /* [count][n] exponents */
     struct inverse_marks *marks; /* [1] */
     char *d_arrays;              /* the allocation of what lives as long as the job */
@@ -107,6 +107,41 @@ add_marks(struct inverse_marks *to, const struct inverse_marks &found)
     mark_least(&to->worst, found.worst);
 }
 
+/* What a matrix that is not finite has in place of its inverse: NaN, in both parts. */
+static __device__ __forceinline__ scalar
+no_inverse(void)
+{
+    const real none = r_from_bits(R_INFINITY_BITS | 1);
+
+#if TSVD_COMPLEX
+    return {none, none};
+#else
+    return none;
+#endif
+}
+
+/* |x|, in float64. */
+static __device__ __forceinline__ double
+modulus(scalar x)
+{
+#if TSVD_COMPLEX
+    return hypot(x.re, x.im);
+#else
+    return fabs((double)x);
+#endif
+}
+
+/* The exponent of n_size(x). */
+static __device__ __forceinline__ int
+entry_exponent(scalar x)
+{
+#if TSVD_COMPLEX
+    return balance_exponent(n_size(x));
+#else
+    return balance_exponent(x);
+#endif
+}
+
 /* What a lane, row or block has found, and where. */
 struct inverse_best {
     real size; /* below 0: nothing */
@@ -117,23 +152,46 @@ struct inverse_best {
 static __device__ __forceinline__ real
 pivot_size(scalar x)
 {
-    return x == x ? r_abs(x) : REAL(0);
+    return x == x ? n_size(x) : REAL(0);
 }
 
 /* Digits in the upper 32 bits of a number. */
 enum { UPPER_DIGITS = R_DIGITS - (R_BITS - 32) };
 
-/* The upper 32 bits of |x|. */
+/* The upper 32 bits of n_size(x). */
 static __device__ __forceinline__ int
 upper_half(scalar x)
 {
-    return (int)(((real_uint)r_bits(x) & ~R_SIGN_BIT) >> (R_BITS - 32));
+    const int upper = (int)(((real_uint)r_bits(n_real(x)) & ~R_SIGN_BIT) >> (R_BITS - 32));
+#if TSVD_COMPLEX
+    const int other = (int)(((real_uint)r_bits(n_imag(x)) & ~R_SIGN_BIT) >> (R_BITS - 32));
+
+    return upper > other ? upper : other;
+#else
+    return upper;
+#endif
 }
 
 /* x / pivot, the multiple of the pivot's row that a row loses.  It is 1 if they are equal, so that
    a row that is equal to the pivot's becomes zero.  If the pivot is zero the matrix is singular,
    and any number will do.  A division would be a call, and comparisons of numbers take longer than
    those of their bits. */
+#if TSVD_COMPLEX
+/* x conj(pivot) / |pivot|^2, with the pivot brought near 1.  No operation is fused: of equal
+   numbers x conj(pivot) and |pivot|^2 are the same bits. */
+static __device__ __forceinline__ scalar
+pivot_factor(scalar x, scalar pivot)
+{
+    const bool is_zero = n_size_bits(pivot) == 0;
+    const int exponent = (upper_half(pivot) >> UPPER_DIGITS) - R_BIAS;
+    const real lift = r_pow2(exponent < R_BIAS ? -exponent : 1 - R_BIAS);
+    const scalar a = n_scale(lift, x), b = is_zero ? scalar(1) : n_scale(lift, pivot);
+    const real square = b.re * b.re + b.im * b.im;
+
+    return {r_quotient(a.re * b.re + a.im * b.im, square),
+            r_quotient(a.im * b.re - a.re * b.im, square)};
+}
+#else
 static __device__ __forceinline__ scalar
 pivot_factor(scalar x, scalar pivot)
 {
@@ -145,12 +203,13 @@ pivot_factor(scalar x, scalar pivot)
     };
     const bool is_zero = ((real_uint)r_bits(pivot) & ~R_SIGN_BIT) == 0;
     const int size = upper_half(pivot);
-    const real lift = size < LEAST  ? r_pow2(LIFT_POWER)
+    const real lift = size < LEAST ? r_pow2(LIFT_POWER)
                       : size > MOST ? r_pow2(-LIFT_POWER)
                                     : REAL(1);
 
     return r_quotient(x * lift, is_zero ? REAL(1) : pivot * lift);
 }
+#endif
 
 /* The larger of two; on a tie the one with the lower `at`. */
 static __device__ __forceinline__ struct inverse_best

@@ -40,11 +40,11 @@ struct parts {
 };
 
 /* x to 11 bits. */
-static __device__ __forceinline__ scalar
-leading(scalar x)
+static __device__ __forceinline__ real
+leading(real x)
 {
     const real down = r_abs(x) < REAL(0x1p100) ? REAL(1) : REAL(0x1p-100); /* far is finite */
-    const scalar far = x * down * ((1 << 13) + 1);
+    const real far = x * down * ((1 << 13) + 1);
 
     return (far - (far - x * down)) / down;
 }
@@ -52,9 +52,9 @@ leading(scalar x)
 static __device__ __forceinline__ struct parts
 cut_in_two(scalar x)
 {
-    const scalar first = leading(x);
+    const real first = leading(n_real(x));
 
-    return {first, leading(x - first)};
+    return {first, leading(n_real(x) - first)}; /* only real numbers are cut */
 }
 
 /* Moves the pivots' rows of columns begin .. begin + width - 1 from the columns of `set` to r, and
@@ -173,7 +173,7 @@ cuts(const struct cuda_device *device, int64_t n)
     enum { TENSOR_CORES = 8 }; /* the first major version that has them for 11 bits */
     int major = 0, ratio = 0;
 
-    return TSVD_SINGLE && n >= INVERSE_CUT_ORDER &&
+    return TSVD_SINGLE && !TSVD_COMPLEX && n >= INVERSE_CUT_ORDER &&
            cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->number) ==
                cudaSuccess &&
            cudaDeviceGetAttribute(&ratio, cudaDevAttrSingleToDoublePrecisionPerfRatio,
@@ -243,7 +243,8 @@ static tsvd_status
 add_product(struct cuda_call *call, int kind, int64_t n, int64_t columns, int64_t terms,
             const scalar *N, const scalar *r, int64_t ld, scalar *c, cudaStream_t stream)
 {
-    const struct cuda_factor rows = {r, ld, 0, 0}, panel = {N, n, 0, 0};
+    const struct cuda_factor rows = {r, ld, 0, TSVDI_AS_STORED};
+    const struct cuda_factor panel = {N, n, 0, TSVDI_AS_STORED};
 
     return tsvdi_cuda_multiply_add(call, kind, columns, n, terms, 1, rows, panel, 1, c, n, 0, 1,
                                    stream);
@@ -270,7 +271,7 @@ add_products(struct cuda_call *call, const struct elimination &work, const struc
             TSVD_TRY(add_product(call, TSVDI_LEADING, n, columns, width, part, row + width,
                                  2 * width, c, stream));
         } else {
-            TSVD_TRY(add_product(call, TSVD_SINGLE, n, columns, width, w + q.begin * n, row, width,
+            TSVD_TRY(add_product(call, SCALAR_KIND, n, columns, width, w + q.begin * n, row, width,
                                  c, stream));
         }
     }

@@ -13,8 +13,8 @@
  *
  * A pivot's row is divided by the pivot after the last step.
  *
- * A row is chosen by the first 16 bits of its entry, or so: a pivot may be smaller than the largest
- * entry, by a part in 2^15 of normal numbers.  So one instruction finds the largest of a warp, and
+ * A row is chosen by the first 16 bits of its entry's size, or so: a pivot may be smaller than the
+ * largest entry, by a part in 2^15 of normal numbers.  So one instruction finds the largest of a warp, and
  * whose it is.
  */
 #ifndef TSVDI_CUDA_INVERSE_PANEL_CLUSTER_H
@@ -92,8 +92,8 @@ send_once(unsigned to, struct cluster_once x, unsigned barrier)
 
 /* ---- the kernel ---- */
 
-/* What a block without open rows offers: arithmetic makes no such NaN. */
-static __device__ __forceinline__ scalar
+/* What a block without open rows offers, as a real part: arithmetic makes no such NaN. */
+static __device__ __forceinline__ real
 no_row(void)
 {
     return r_from_bits(R_INFINITY_BITS | 1);
@@ -105,10 +105,13 @@ static __device__ __forceinline__ unsigned
 pivot_order(scalar x)
 {
     const unsigned upper = (unsigned)upper_half(x);
-    const bool is_zero = ((real_uint)r_bits(x) & ~R_SIGN_BIT) == 0;
+    const bool is_zero = n_size_bits(x) == 0;
     const bool is_nan = upper > (unsigned)(R_INFINITY_BITS >> (R_BITS - 32));
 
-    return (r_bits(x) == r_bits(no_row()) ? 0 : is_zero || is_nan ? 1 : upper / WARP + 2) * WARP;
+    return (r_bits(n_real(x)) == r_bits(no_row()) ? 0
+            : is_zero || is_nan                   ? 1
+                                                  : upper / WARP + 2) *
+           WARP;
 }
 
 /* The first lane with the largest order; *most: that order, and the lane's complement below it. */
@@ -154,7 +157,7 @@ change_row(struct cluster_row<WIDTH> *row, scalar factor, bool is_pivots,
             const int j = k * CLUSTER_ONCE + l;
 
             if (j > 0) {
-                row->a[j - 1] = r_fma(-factor, x.at[l], row->a[j]);
+                row->a[j - 1] = n_fma(-factor, x.at[l], row->a[j]);
             }
         }
     }
@@ -295,7 +298,7 @@ __launch_bounds__(cluster_threads(WIDTH))
         if (step + 1 < q.width) {
             const int turn = (step + 1) % CLUSTER_TURNS;
             const scalar entry =
-                r_fma(-factor, pivots[1 / CLUSTER_ONCE].at[1 % CLUSTER_ONCE], row.a[1]);
+                n_fma(-factor, pivots[1 / CLUSTER_ONCE].at[1 % CLUSTER_ONCE], row.a[1]);
 
             warp_with = find_offer<WIDTH>(&m, turn, row.step < 0, entry, &lane_with, &any);
             if (t == 0) {
@@ -315,12 +318,12 @@ __launch_bounds__(cluster_threads(WIDTH))
 #pragma unroll
     for (int j = 0; j < WIDTH; j++) {
         if (present && j >= skipped) {
-            panel_column(q, j - skipped)[i] = row.a[j] * inverse;
+            panel_column(q, j - skipped)[i] = n_mul(row.a[j], inverse);
         }
     }
     if (present) {
         q.step[matrix * q.n + i] = row.step;
-        if (growth_is_large(r_abs(row.pivot), q.n)) {
+        if (growth_is_large(n_size(row.pivot), q.n)) {
             q.grown[matrix] = 1;
         }
     }
@@ -341,10 +344,16 @@ choose_cluster(int64_t rows, int *width)
     if (rows <= cluster_threads(32)) {
         return cluster_kernel<32>;
     }
-#if !TSVD_SINGLE
+#if !TSVD_SINGLE || TSVD_COMPLEX
     *width = 16;
     if (rows <= cluster_threads(16)) {
         return cluster_kernel<16>;
+    }
+#endif
+#if !TSVD_SINGLE && TSVD_COMPLEX
+    *width = 8;
+    if (rows <= cluster_threads(8)) {
+        return cluster_kernel<8>;
     }
 #endif
     return NULL;

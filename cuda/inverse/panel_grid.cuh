@@ -63,7 +63,18 @@ tag_of(const struct inverse_panel &q, int step)
 static __device__ __forceinline__ scalar
 changed(const struct grid_memory &m, int rows, int own, int i, int j)
 {
-    return (j == own ? REAL(0) : m.a[j * rows + i]) - m.other[i] * m.factor[j];
+    return (j == own ? REAL(0) : m.a[j * rows + i]) - n_mul(m.other[i], m.factor[j]);
+}
+
+/* x / divisor, which is not zero. */
+static __device__ __forceinline__ scalar
+quotient(scalar x, scalar divisor)
+{
+#if TSVD_COMPLEX
+    return pivot_factor(x, divisor);
+#else
+    return x / divisor;
+#endif
 }
 
 /* The block's best row for a step, by one warp.  The array does not have the changes of step - 1
@@ -118,7 +129,7 @@ find_winner(const struct inverse_panel &q, int step)
     });
 #pragma unroll
     for (int k = 0; k < GRID_SENDERS; k++) {
-        const struct inverse_best own = {lane + k * WARP < q.blocks ? x[k] : REAL(-2),
+        const struct inverse_best own = {lane + k * WARP < q.blocks ? n_real(x[k]) : REAL(-2),
                                          lane + k * WARP};
 
         best = better(best, own);
@@ -180,13 +191,13 @@ __launch_bounds__(GRID_THREADS) grid_kernel(const __grid_constant__ struct inver
         __syncthreads();
         pivot = m.row[step];
         divisor = pivot == 0 ? REAL(1) : pivot;
-        inverse = 1 / divisor;
+        inverse = quotient(1, divisor);
         for (int j = t; j < width; j += GRID_THREADS) {
             m.factor[j] = j == step ? REAL(1) : m.row[j];
         }
         for (int i = t; i < rows; i += GRID_THREADS) {
             /* 1 for a row that is equal to the pivot's, so that zeros are left of it */
-            m.other[i] = m.a[step * rows + i] / divisor;
+            m.other[i] = quotient(m.a[step * rows + i], divisor);
         }
         if (taken >= 0 && t == 0) {
             q.p[q.begin + step] = (int)(low + taken);
@@ -194,7 +205,7 @@ __launch_bounds__(GRID_THREADS) grid_kernel(const __grid_constant__ struct inver
             if (pivot == 0) {
                 *q.singular = 1;
             }
-            if (growth_is_large(r_abs(pivot), q.n)) {
+            if (growth_is_large(n_size(pivot), q.n)) {
                 *q.grown = 1;
             }
         }
@@ -212,7 +223,7 @@ __launch_bounds__(GRID_THREADS) grid_kernel(const __grid_constant__ struct inver
             __syncthreads();
         }
         for (int j = warp; j < width; j += GRID_THREADS / WARP) {
-            const scalar entry = m.factor[j] * inverse;
+            const scalar entry = n_mul(m.factor[j], inverse);
 
             for (int i = lane; i < rows; i += WARP) {
                 m.a[j * rows + i] = i == taken ? entry : changed(m, rows, step, i, j);

@@ -10,7 +10,7 @@
  *     off = Y z - v = (Y S - I) v
  *
  * has the expected square |Y S - I|_F^2 if signs are random.  It is compared with the numbers that
- * it is summed from, size = |Y| |z|.  All sums are float64.
+ * it is summed from, size = |Y| |z|.  All sums are float64, or complex numbers of float64.
  *
  * Y S - I is the residual that stays small where S is near singular: row operations turn S into I,
  * and Y is what they make of I.  max|off| was up to 2 sqrt(n) eps max(size) in a million random
@@ -36,6 +36,45 @@ probe_sign(int j)
     bits = (bits ^ bits >> 13) * 0xc2b2ae35u; /* as in MurmurHash3's last step */
     return (int)bits < 0 ? -1. : 1.;
 }
+
+/* sum + sign x. */
+static __device__ __forceinline__ scalar_double
+add_signed(scalar_double sum, double sign, scalar x)
+{
+#if TSVD_COMPLEX
+    return {sum.re + sign * (double)x.re, sum.im + sign * (double)x.im};
+#else
+    return sum + sign * (double)x;
+#endif
+}
+
+/* y z, a term of Y z. */
+static __device__ __forceinline__ scalar_double
+probe_term(scalar y, const scalar_double &z)
+{
+#if TSVD_COMPLEX
+    const double re = y.re, im = y.im;
+
+    return {fma(-im, z.im, re * z.re), fma(im, z.re, re * z.im)};
+#else
+    return (double)y * z;
+#endif
+}
+
+/* What off and size are measured by: |x|, or |re x| + |im x|. */
+static __device__ __forceinline__ double
+probe_size(double x)
+{
+    return fabs(x);
+}
+
+#if TSVD_COMPLEX
+static __device__ __forceinline__ double
+probe_size(scalar_double x)
+{
+    return fabs(x.re) + fabs(x.im);
+}
+#endif
 
 /* Whether Y is too far from the inverse.  off and size: the largest of a matrix; NaN is above all.
    Infinity, of what overflows, is too far. */

@@ -1,13 +1,19 @@
 /*
  * The step of Newton's iteration on the device, Y := Y + Y (I - S Y).  Mirrors csrc/cpu/inverse,
  * where refine.c says how I - S Y is made.
+ *
+ * Most kernels take complex numbers as N_PARTS reals each: what they do is done to each part.
  */
 #include <algorithm>
 
 #include "inverse/inverse_run.h"
 #include "math/newton.h"
 
-enum { STEP_THREADS = 256, DOUBLE_DIGITS = 52 };
+enum {
+    STEP_THREADS = 256,
+    DOUBLE_DIGITS = 52,
+    DOUBLE_KIND = TSVD_COMPLEX ? TSVDI_COMPLEX128 : TSVDI_FLOAT64 /* of scalar_double */
+};
 
 /* Where a block's share begins; a matrix has `shares` of them. */
 static __device__ __forceinline__ int64_t
@@ -18,7 +24,7 @@ share_begin(int64_t shares)
 
 /* The identity. */
 static __global__ void
-__launch_bounds__(STEP_THREADS) identity_kernel(int64_t n, int64_t shares, double *to)
+__launch_bounds__(STEP_THREADS) identity_kernel(int64_t n, int64_t shares, scalar_double *to)
 {
     const int64_t begin = share_begin(shares), numbers = n * n;
 
@@ -34,12 +40,11 @@ __launch_bounds__(STEP_THREADS) identity_kernel(int64_t n, int64_t shares, doubl
 /* The same numbers in float64, or back. */
 template <typename From, typename To>
 static __global__ void
-__launch_bounds__(STEP_THREADS) convert_kernel(int64_t numbers, const From *from, To *to)
+__launch_bounds__(STEP_THREADS) convert_kernel(int64_t reals, const From *from, To *to)
 {
     const int64_t begin = (int64_t)blockIdx.x * INVERSE_STEP_SHARE;
 
-    for (int64_t k = threadIdx.x; k < INVERSE_STEP_SHARE && begin + k < numbers;
-         k += STEP_THREADS) {
+    for (int64_t k = threadIdx.x; k < INVERSE_STEP_SHARE && begin + k < reals; k += STEP_THREADS) {
         to[begin + k] = (To)from[begin + k];
     }
 }
@@ -57,12 +62,11 @@ lead(double x, int grid)
 
 /* S to S1 in `high` and S2 in s. */
 static __global__ void
-__launch_bounds__(STEP_THREADS) split_kernel(int64_t numbers, int bits, double *s, double *high)
+__launch_bounds__(STEP_THREADS) split_kernel(int64_t reals, int bits, double *s, double *high)
 {
     const int64_t begin = (int64_t)blockIdx.x * INVERSE_STEP_SHARE;
 
-    for (int64_t k = threadIdx.x; k < INVERSE_STEP_SHARE && begin + k < numbers;
-         k += STEP_THREADS) {
+    for (int64_t k = threadIdx.x; k < INVERSE_STEP_SHARE && begin + k < reals; k += STEP_THREADS) {
         const double x = s[begin + k], upper = lead(x, 1 - bits);
 
         high[begin + k] = upper;
@@ -70,17 +74,17 @@ __launch_bounds__(STEP_THREADS) split_kernel(int64_t numbers, int bits, double *
     }
 }
 
-/* Y1, column by column, a block each. */
+/* Y1, column by column, a block each; a column has `reals` reals. */
 static __global__ void
-__launch_bounds__(STEP_THREADS) lead_kernel(int64_t n, int bits, const double *y, double *high)
+__launch_bounds__(STEP_THREADS) lead_kernel(int64_t reals, int bits, const double *y, double *high)
 {
     __shared__ double part[STEP_THREADS / WARP];
     const int t = (int)threadIdx.x;
-    const double *from = y + (int64_t)blockIdx.x * n;
+    const double *from = y + (int64_t)blockIdx.x * reals;
     double largest = 0;
     int exponent;
 
-    for (int64_t i = t; i < n; i += STEP_THREADS) {
+    for (int64_t i = t; i < reals; i += STEP_THREADS) {
         largest = fmax(largest, fabs(from[i]));
     }
     for (int lanes = WARP / 2; lanes > 0; lanes /= 2) {
@@ -94,19 +98,18 @@ __launch_bounds__(STEP_THREADS) lead_kernel(int64_t n, int bits, const double *y
         largest = fmax(largest, part[i]);
     }
     (void)frexp(largest, &exponent);
-    for (int64_t i = t; i < n; i += STEP_THREADS) {
-        high[(int64_t)blockIdx.x * n + i] = lead(from[i], exponent - bits);
+    for (int64_t i = t; i < reals; i += STEP_THREADS) {
+        high[(int64_t)blockIdx.x * reals + i] = lead(from[i], exponent - bits);
     }
 }
 
 /* part = Y - part. */
 static __global__ void
-__launch_bounds__(STEP_THREADS) rest_kernel(int64_t numbers, const double *y, double *part)
+__launch_bounds__(STEP_THREADS) rest_kernel(int64_t reals, const double *y, double *part)
 {
     const int64_t begin = (int64_t)blockIdx.x * INVERSE_STEP_SHARE;
 
-    for (int64_t k = threadIdx.x; k < INVERSE_STEP_SHARE && begin + k < numbers;
-         k += STEP_THREADS) {
+    for (int64_t k = threadIdx.x; k < INVERSE_STEP_SHARE && begin + k < reals; k += STEP_THREADS) {
         part[begin + k] = y[begin + k] - part[begin + k];
     }
 }
@@ -137,8 +140,13 @@ __launch_bounds__(STEP_THREADS)
          k += STEP_THREADS) {
         const int64_t at = begin + k, i = at % n, j = at / n;
 
-        newton_add(&sums, (double)rest[first + at], (double)run.x[first + at], row[i], row[j],
-                   column[i], (int)run.in.exponent[matrix]);
+        const real *const r = (const real *)(rest + first + at);
+        const real *const y = (const real *)(run.x + first + at);
+
+        for (int p = 0; p < N_PARTS; p++) {
+            newton_add(&sums, (double)r[p], (double)y[p], row[i], row[j], column[i],
+                       (int)run.in.exponent[matrix]);
+        }
     }
     part[threadIdx.x] = sums;
     __syncthreads();
@@ -175,8 +183,8 @@ __launch_bounds__(STEP_THREADS)
 
 /* Workspace, without S. */
 struct step_arrays {
-    double *rest, *other, *high; /* [count][n][n] */
-    struct newton_sums *sums;    /* [count] of each share */
+    scalar_double *rest, *other, *high; /* [count][n][n] */
+    struct newton_sums *sums;           /* [count] of each share */
 };
 
 static size_t
@@ -185,9 +193,9 @@ lay_out(int64_t n, int64_t count, char *base, struct step_arrays *to)
     const int64_t numbers = count * n * n;
     size_t at = 0;
 
-    to->rest = carve<double>(base, &at, numbers);
-    to->other = carve<double>(base, &at, numbers);
-    to->high = carve<double>(base, &at, numbers);
+    to->rest = carve<scalar_double>(base, &at, numbers);
+    to->other = carve<scalar_double>(base, &at, numbers);
+    to->high = carve<scalar_double>(base, &at, numbers);
     to->sums = carve<struct newton_sums>(base, &at, count * blocks_for(n * n, INVERSE_STEP_SHARE));
     return at;
 }
@@ -203,12 +211,13 @@ tsvdi_cuda_inverse_refine_bytes(int64_t n, int64_t count)
 /* C := C + factor A B of each matrix.  tsvdi_cuda_multiply_add() takes matrices as row-major, so it
    sees the transposes, and gets the factors in the other order. */
 static tsvd_status
-add_product(struct cuda_call *call, int single, int64_t n, int64_t count, double factor,
+add_product(struct cuda_call *call, int kind, int64_t n, int64_t count, double factor,
             const void *a, const void *b, void *c)
 {
-    const struct cuda_factor first = {b, n, n * n, 0}, second = {a, n, n * n, 0};
+    const struct cuda_factor first = {b, n, n * n, TSVDI_AS_STORED};
+    const struct cuda_factor second = {a, n, n * n, TSVDI_AS_STORED};
 
-    return tsvdi_cuda_multiply_add(call, single, n, n, n, factor, first, second, 1, c, n, n * n,
+    return tsvdi_cuda_multiply_add(call, kind, n, n, n, factor, first, second, 1, c, n, n * n,
                                    count);
 }
 
@@ -217,32 +226,34 @@ static tsvd_status
 subtract_product(struct cuda_call *call, const struct cuda_inverse *run, scalar *d_s,
                  const struct step_arrays &to)
 {
-    const int64_t n = run->in.c, count = run->in.count, numbers = count * n * n;
-    const unsigned blocks = blocks_for(numbers, INVERSE_STEP_SHARE);
+    const int64_t n = run->in.c, count = run->in.count, reals = N_PARTS * count * n * n;
+    const unsigned blocks = blocks_for(reals, INVERSE_STEP_SHARE);
+    real *const s = (real *)d_s, *const y = (real *)run->x;
+    double *const high = (double *)to.high, *const other = (double *)to.other;
     tsvd_status ret = TSVD_OK;
 
 #if TSVD_SINGLE
-    convert_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(numbers, d_s, to.high);
+    convert_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(reals, s, high);
     CUDA_LAUNCHED(call);
-    convert_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(numbers, run->x, to.other);
+    convert_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(reals, y, other);
     CUDA_LAUNCHED(call);
-    TSVD_TRY(add_product(call, 0, n, count, -1, to.high, to.other, to.rest));
+    TSVD_TRY(add_product(call, DOUBLE_KIND, n, count, -1, to.high, to.other, to.rest));
 #else
     int order;
 
-    (void)frexp((double)n, &order);
+    (void)frexp((double)(N_PARTS * n), &order); /* the terms of the sums */
     const int bits = (DOUBLE_DIGITS - 1 - order) / 2;
 
-    split_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(numbers, bits, d_s, to.high);
+    split_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(reals, bits, s, high);
     CUDA_LAUNCHED(call);
-    lead_kernel<<<(unsigned)(n * count), STEP_THREADS, 0, call->stream>>>(n, bits, run->x,
-                                                                          to.other);
+    lead_kernel<<<(unsigned)(n * count), STEP_THREADS, 0, call->stream>>>(N_PARTS * n, bits, y,
+                                                                          other);
     CUDA_LAUNCHED(call);
-    TSVD_TRY(add_product(call, 0, n, count, -1, to.high, to.other, to.rest));
-    rest_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(numbers, run->x, to.other);
+    TSVD_TRY(add_product(call, DOUBLE_KIND, n, count, -1, to.high, to.other, to.rest));
+    rest_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(reals, y, other);
     CUDA_LAUNCHED(call);
-    TSVD_TRY(add_product(call, 0, n, count, -1, to.high, to.other, to.rest));
-    TSVD_TRY(add_product(call, 0, n, count, -1, d_s, run->x, to.rest));
+    TSVD_TRY(add_product(call, DOUBLE_KIND, n, count, -1, to.high, to.other, to.rest));
+    TSVD_TRY(add_product(call, DOUBLE_KIND, n, count, -1, d_s, run->x, to.rest));
 #endif
 out:
     return ret;
@@ -266,15 +277,15 @@ tsvdi_cuda_inverse_refine(struct cuda_call *call, const struct cuda_inverse *run
     TSVD_TRY(subtract_product(call, run, d_s, to));
 #if TSVD_SINGLE
     d_rest = (scalar *)to.high;
-    convert_kernel<<<blocks_for(numbers, INVERSE_STEP_SHARE), STEP_THREADS, 0, call->stream>>>(
-        numbers, to.rest, d_rest);
+    convert_kernel<<<blocks_for(N_PARTS * numbers, INVERSE_STEP_SHARE), STEP_THREADS, 0,
+                     call->stream>>>(N_PARTS * numbers, (const double *)to.rest, (real *)d_rest);
     CUDA_LAUNCHED(call);
 #endif
     square_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(*run, shares, d_rest, to.sums);
     CUDA_LAUNCHED(call);
     CUDA_TRY(call, cudaMemcpyAsync(to.other, run->x, (size_t)numbers * sizeof(scalar),
                                    cudaMemcpyDeviceToDevice, call->stream));
-    TSVD_TRY(add_product(call, TSVD_SINGLE, n, count, 1, to.other, d_rest, run->x));
+    TSVD_TRY(add_product(call, SCALAR_KIND, n, count, 1, to.other, d_rest, run->x));
     judge_kernel<<<blocks, STEP_THREADS, 0, call->stream>>>(n, shares, to.sums, run->norms,
                                                             (const scalar *)to.other, run->x);
     CUDA_LAUNCHED(call);

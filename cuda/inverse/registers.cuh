@@ -24,7 +24,7 @@ template <bool NEAR>
 static __device__ __forceinline__ scalar
 scale_entry(scalar x, int power)
 {
-    return NEAR || (power > -R_BIAS && power < R_BIAS) ? x * r_pow2(power)
+    return NEAR || (power > -R_BIAS && power < R_BIAS) ? n_scale(r_pow2(power), x)
                                                        : balance_scale(x, power);
 }
 
@@ -66,7 +66,7 @@ find_exponents(const scalar (&a)[N][R], unsigned rows, int (&exponent)[R])
 
 #pragma unroll
         for (int j = 0; j < N; j++) {
-            largest = r_max(r_abs(a[j][i]), largest);
+            largest = r_max(n_size(a[j][i]), largest);
         }
         exponent[i] = upper[i] < normal ? balance_exponent(largest) : exponent[i];
     }
@@ -87,7 +87,7 @@ clear(scalar (&a)[N][R], int (&row)[R])
     }
 }
 
-/* Orders entries as pivots by the upper 32 bits of their magnitudes.  Zero is below all others, and
+/* Orders entries as pivots by the upper 32 bits of their sizes.  Zero is below all others, and
    NaN, of what overflows, is no better. */
 static __device__ __forceinline__ int
 pivot_key(scalar x)

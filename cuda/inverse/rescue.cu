@@ -2,7 +2,7 @@
  * The inverse of a matrix that elimination failed for: the pivots of S grew, or numbers overflowed.
  * Mirrors csrc/cpu/inverse.
  *
- * Large matrices have S = Q R, by Householder's reflectors, and Y = R^-1 Q^T.  R is inverted in
+ * Large matrices have S = Q R, by Householder's reflectors, and Y = R^-1 Q^H.  R is inverted in
  * place, from diagonal blocks on, two of which make one of twice the order:
  *
  *     ( A  B )^-1   ( A^-1  -A^-1 B D^-1 )
@@ -46,9 +46,9 @@ __launch_bounds__(TRIANGLE_ORDER) invert_blocks_kernel(int64_t n, scalar *r)
         scalar sum = i == j ? REAL(1) : REAL(0);
 
         for (int k = i + 1; k <= j; k++) {
-            sum = r_fma(-a[i][k], x[k][j], sum);
+            sum = n_fma(-a[i][k], x[k][j], sum);
         }
-        x[i][j] = i <= j ? sum / a[i][i] : REAL(0);
+        x[i][j] = i <= j ? n_divide(sum, n_divisor_of(a[i][i])) : REAL(0);
     }
     __syncwarp();
     for (int k = 0; k < size && j < size; k++) {
@@ -78,13 +78,14 @@ invert_triangle(struct tsvd_context *ctx, int64_t n, scalar *d_r, scalar *d_work
         for (int64_t at = 0; at + half < n; at += 2 * half) {
             const int64_t other = std::min(half, n - at - half);
             scalar *const corner = d_r + (at + half) * n + at;
-            const struct cuda_factor a = {d_r + at * (n + 1), n, 0, 0}, b = {corner, n, 0, 0};
-            const struct cuda_factor d = {d_r + (at + half) * (n + 1), n, 0, 0};
-            const struct cuda_factor product = {d_work, half, 0, 0};
+            const struct cuda_factor a = {d_r + at * (n + 1), n, 0, TSVDI_AS_STORED};
+            const struct cuda_factor b = {corner, n, 0, TSVDI_AS_STORED};
+            const struct cuda_factor d = {d_r + (at + half) * (n + 1), n, 0, TSVDI_AS_STORED};
+            const struct cuda_factor product = {d_work, half, 0, TSVDI_AS_STORED};
 
-            TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, other, half, half, 1, b, a, 0,
+            TSVD_TRY(tsvdi_cuda_multiply_add(call, SCALAR_KIND, other, half, half, 1, b, a, 0,
                                              d_work, half, 0, 1));
-            TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, other, half, other, -1, d, product,
+            TSVD_TRY(tsvdi_cuda_multiply_add(call, SCALAR_KIND, other, half, other, -1, d, product,
                                              0, corner, n, 0, 1));
         }
         TSVD_TRY(tsvdi_check(ctx, 0));
@@ -99,7 +100,9 @@ invert_orthogonal(struct tsvd_context *ctx, const struct cuda_inverse *run)
 {
     struct cuda_call *call = cuda_of(ctx);
     const int64_t n = run->in.c;
-    const struct dense_block rows = {run->x, n * n, n, n, 0};
+    /* to reflect() the columns of Y are the rows of an array, and the rows of Y its columns: those
+       of Y Q^H are conj(Q) times them */
+    const struct dense_block rows = {run->x, n * n, n, n, 0, 1};
     const size_t work = std::max({tsvdi_cuda_dense_qr_bytes(call->device, n, n, 1),
                                   tsvdi_cuda_dense_reflect_bytes(n, n, 1, n), triangle_bytes(n)});
     struct cuda_qr qr = {n, n, 1, run->in.w, NULL, run->x};
@@ -149,7 +152,7 @@ lay_out(struct rescue *q, char *base)
     run->x_norms = run->norms + 1;
     run->off = run->norms + 2;
     run->size = run->norms + 3;
-    run->z = carve<double>(base, &at, n);
+    run->z = carve<scalar_double>(base, &at, n);
     run->row = carve<int>(base, &at, 2 * n);
     run->column = run->row + n;
     run->marks = carve<struct inverse_marks>(base, &at, 1);

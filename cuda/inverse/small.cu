@@ -21,12 +21,16 @@
 #include "inverse/registers.cuh"
 
 enum {
-    STRIP = 16,            /* columns of a strip, if a matrix has several */
-    ALONE_ORDER = 32,      /* the largest order of a matrix that is one strip */
-    ALONE_THREADS = 128,   /* of a block of such matrices */
-    REGISTERS = 65536,     /* of a multiprocessor */
-    OWN_REGISTERS = 42,    /* of a thread, besides its part of a matrix */
-    BLOCK_ORDER = 4 * WARP /* the largest order, with four rows in a lane */
+    LARGE = sizeof(scalar) > 8, /* 1: numbers take four registers */
+    STRIP = LARGE ? 8 : 16,     /* columns of a strip, if a matrix has several */
+    ALONE_ORDER = 32,           /* the largest order of a matrix that is one strip */
+    ALONE_THREADS = 128,        /* of a block of such matrices */
+    REGISTERS = 65536,          /* of a multiprocessor */
+    OWN_REGISTERS = LARGE          ? 76
+                    : TSVD_COMPLEX ? 60
+                                   : 42, /* of a thread, besides its part of a matrix */
+    BLOCK_ROWS = LARGE ? 3 : 4,          /* rows in a lane, at most */
+    BLOCK_ORDER = BLOCK_ROWS * WARP      /* the largest order */
 };
 
 /* What the kernel reads and writes. */
@@ -45,15 +49,15 @@ struct small_inverses {
    sums. */
 template <int L, int R, int N, int S> struct alignas(16) team {
     enum { ROWS = L * R, SHARED_ROWS = S > 1 ? ROWS : 1 };
-    scalar row[S][2][N];           /* of each strip, the pivot's row; [2] by turns */
-    scalar factor[2][SHARED_ROWS]; /* of rows, from the strip with the column; by turns */
-    scalar pivot[ROWS];            /* the pivot in a row */
-    double sums[S][SHARED_ROWS];   /* of a strip's part of a row */
-    double probe[ROWS];            /* z of probe.h */
-    int taken[ROWS];               /* the row that a step takes */
-    int step[ROWS];                /* the step that takes a row */
-    int row_exponent[ROWS];        /* of the largest entry of a row */
-    int row_power[ROWS];           /* the power of the row that a step takes */
+    scalar row[S][2][N];                /* of each strip, the pivot's row; [2] by turns */
+    scalar factor[2][SHARED_ROWS];      /* of rows, from the strip with the column; by turns */
+    scalar pivot[ROWS];                 /* the pivot in a row */
+    scalar_double sums[S][SHARED_ROWS]; /* of a strip's part of a row */
+    scalar_double probe[ROWS];          /* z of probe.h */
+    int taken[ROWS];                    /* the row that a step takes */
+    int step[ROWS];                     /* the step that takes a row */
+    int row_exponent[ROWS];             /* of the largest entry of a row */
+    int row_power[ROWS];                /* the power of the row that a step takes */
     int column_power[ROWS];
     int singular, far; /* 1: a pivot is zero; a power is above NEAR_POWER */
 };
@@ -105,40 +109,43 @@ sync_team(void)
 }
 
 /* The sums of whole rows from those of the strip's parts. */
-template <int L, int R, int N, int S>
+template <int L, int R, int N, int S, typename T>
 static __device__ __forceinline__ void
-sum_strips(struct team<L, R, N, S> &m, const struct place &at, double (&sums)[R])
+sum_strips(struct team<L, R, N, S> &m, const struct place &at, T (&sums)[R])
 {
+    enum { ROWS = team<L, R, N, S>::SHARED_ROWS };
+
     if (S > 1) {
         const int strips = (int)blockDim.x / WARP;
+        T(*const shared)[ROWS] = (T(*)[ROWS])m.sums;
 
         __syncthreads(); /* all have read the sums before */
 #pragma unroll
         for (int i = 0; i < R; i++) {
-            m.sums[at.strip][at.lane + L * i] = sums[i];
+            shared[at.strip][at.lane + L * i] = sums[i];
             sums[i] = 0;
         }
         __syncthreads();
         for (int strip = 0; strip < strips; strip++) {
 #pragma unroll
             for (int i = 0; i < R; i++) {
-                sums[i] += m.sums[strip][at.lane + L * i];
+                sums[i] += shared[strip][at.lane + L * i];
             }
         }
     }
 }
 
-/* The magnitude of the largest sum of a row, from the sums of the strip's parts. */
-template <int L, int R, int N, int S>
+/* The size of the largest sum of a row, from the sums of the strip's parts. */
+template <int L, int R, int N, int S, typename T>
 static __device__ __forceinline__ double
-largest_sum(struct team<L, R, N, S> &m, const struct place &at, double (&sums)[R])
+largest_sum(struct team<L, R, N, S> &m, const struct place &at, T (&sums)[R])
 {
     double largest = 0;
 
     sum_strips(m, at, sums);
 #pragma unroll
     for (int i = 0; i < R; i++) {
-        largest = larger_sum(largest, fabs(sums[i]));
+        largest = larger_sum(largest, probe_size(sums[i]));
     }
     for (int lanes = L / 2; lanes > 0; lanes /= 2) {
         largest = larger_sum(largest, __shfl_xor_sync(0xffffffffu, largest, lanes));
@@ -192,7 +199,7 @@ sum_rows(scalar (&a)[N][R], int power, double (&sums)[R])
     for_columns<NEAR>(a, [&](int, const scalar(&column)[R]) {
 #pragma unroll
         for (int i = 0; i < R; i++) {
-            sums[i] += fabs((double)scale_entry<NEAR>(column[i], power));
+            sums[i] += modulus(scale_entry<NEAR>(column[i], power));
         }
     });
 }
@@ -282,7 +289,7 @@ balance_strip(struct team<L, R, N, S> &m, const struct place &at, int n, bool ne
 
 #pragma unroll
         for (int i = 0; i < R; i++) {
-            const int exponent = balance_exponent(column[i]) - row[i];
+            const int exponent = entry_exponent(column[i]) - row[i];
 
             power = exponent > power ? exponent : power;
         }
@@ -302,14 +309,14 @@ template <int L, int R, int N, int S>
 static __device__ __forceinline__ void
 prepare_probe(struct team<L, R, N, S> &m, const struct place &at, scalar (&a)[N][R])
 {
-    double z[R] = {};
+    scalar_double z[R] = {};
 
     for_columns<true>(a, [&](int j, const scalar(&column)[R]) {
         const double sign = probe_sign(at.base + j);
 
 #pragma unroll
         for (int i = 0; i < R; i++) {
-            z[i] += sign * (double)column[i];
+            z[i] = add_signed(z[i], sign, column[i]);
         }
     });
     sum_strips(m, at, z);
@@ -384,7 +391,7 @@ subtract_row(scalar (&a)[N][R], const scalar *row, const scalar (&factor)[R])
             }
 #pragma unroll
             for (int i = 0; i < R; i++) {
-                a[TURN ? j - 1 : j][i] = a[j][i] - factor[i] * other.x[k];
+                a[TURN ? j - 1 : j][i] = a[j][i] - n_mul(factor[i], other.x[k]);
             }
         }
     }
@@ -483,8 +490,9 @@ survey_pivots(struct team<L, R, N, S> &m, const struct place &at, int n)
 
 /* The strip's parts of sums of rows. */
 template <int R> struct row_sums {
-    double norm[R];         /* magnitudes of 2^up times M's inverse */
-    double off[R], size[R]; /* as in probe.h */
+    double norm[R];       /* magnitudes of 2^up times M's inverse */
+    scalar_double off[R]; /* as in probe.h, and so is size */
+    double size[R];
 };
 
 /* Writes the inverse of M. */
@@ -503,8 +511,8 @@ write_strip(const struct team<L, R, N, S> &m, const struct place &at, scalar (&a
 
         step[i] = row < to.n ? m.step[row] : to.n;
         power[i] = row < to.n ? -m.column_power[step[i]] : 0;
-        inverse[i] = row < to.n ? 1 / m.pivot[row] : REAL(0);
-        inverse[i] = to.nonfinite ? r_from_bits(R_INFINITY_BITS | 1) : inverse[i];
+        inverse[i] = row < to.n ? n_divide(1, n_divisor_of(m.pivot[row])) : REAL(0);
+        inverse[i] = to.nonfinite ? no_inverse() : inverse[i];
         sums.norm[i] = sums.size[i] = 0;
         sums.off[i] = at.strip == 0 && row < to.n ? -probe_sign(step[i]) : 0;
     }
@@ -513,17 +521,17 @@ write_strip(const struct team<L, R, N, S> &m, const struct place &at, scalar (&a
 
         if (column < to.n) {
             const int other = m.row_power[column];
-            const double z = m.probe[m.taken[column]];
+            const scalar_double z = m.probe[m.taken[column]];
             scalar *x = to.x + m.taken[column] * to.n;
 
 #pragma unroll
             for (int i = 0; i < R; i++) {
-                const scalar y = entries[i] * inverse[i];
-                const double part = (double)y * z;
+                const scalar y = n_mul(entries[i], inverse[i]);
+                const scalar_double part = probe_term(y, z);
 
                 sums.off[i] += part;
-                sums.size[i] += fabs(part);
-                sums.norm[i] += fabs((double)scale_entry<NEAR>(y, power[i] - other + to.up));
+                sums.size[i] += probe_size(part);
+                sums.norm[i] += modulus(scale_entry<NEAR>(y, power[i] - other + to.up));
                 if (to.x != NULL && step[i] < to.n) {
                     x[step[i]] = scale_entry<NEAR>(y, power[i] - other);
                 }
@@ -641,7 +649,9 @@ template <int N>
 static tsvd_status
 launch_alone(struct cuda_call *call, const struct small_inverses &q)
 {
-    return launch_small<N / 2, 2, N, 1>(call, q);
+    enum { ROWS = LARGE && N > 16 ? 1 : 2 }; /* in a lane */
+
+    return launch_small<N / ROWS, ROWS, N, 1>(call, q);
 }
 
 /* Matrices of several strips, with R rows in a lane. */
@@ -666,5 +676,5 @@ tsvdi_cuda_inverse_small(struct cuda_call *call, const struct cuda_inverse *run,
     }
     return n <= 2 * WARP   ? launch_block<2>(call, q)
            : n <= 3 * WARP ? launch_block<3>(call, q)
-                           : launch_block<4>(call, q);
+                           : launch_block<BLOCK_ROWS>(call, q);
 }

@@ -16,7 +16,7 @@
 #include "inverse/registers.cuh"
 
 enum {
-    TINY_ORDER = 8, /* the largest order */
+    TINY_ORDER = sizeof(scalar) > 8 ? 5 : 8, /* the largest order */
     FOUND_THREADS = 128,
     COPIES = 16
 };
@@ -34,7 +34,9 @@ struct tiny_inverses {
    threads read at once are in different banks. */
 template <int N> struct tile {
     enum {
-        THREADS = N <= 4 ? 256 : 64,
+        THREADS = N > 4                ? 64
+                  : sizeof(scalar) > 8 ? 128
+                                       : 256,
         BLOCKS = N <= 4 ? 3 : 24 / (int)sizeof(scalar), /* whose registers a multiprocessor has */
         NUMBERS = N * N,
         SPACED = NUMBERS | 1
@@ -61,7 +63,7 @@ find_norm(const scalar (&a)[N][N], int up)
 
 #pragma unroll
         for (int j = 0; j < N; j++) {
-            sum += fabs((double)scale_entry<NEAR>(a[j][i], -up));
+            sum += modulus(scale_entry<NEAR>(a[j][i], -up));
         }
         norm = larger_sum(norm, sum);
     }
@@ -134,7 +136,7 @@ find_columns(const scalar (&a)[N][N], struct scaling<N> &s)
 
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            const int own = balance_exponent(a[j][i]) - s.row[i];
+            const int own = entry_exponent(a[j][i]) - s.row[i];
 
             exponent = own > exponent ? own : exponent;
         }
@@ -203,7 +205,7 @@ eliminate(scalar (&a)[N][N], struct scaling<N> &s, int (&number)[N], scalar (&pi
 
 #pragma unroll
             for (int j = 0; j < N && i != k; j++) {
-                a[j][i] = j == k ? -factor : a[j][i] - factor * a[j][k];
+                a[j][i] = j == k ? -factor : a[j][i] - n_mul(factor, a[j][k]);
             }
         }
         a[k][k] = 1;
@@ -220,16 +222,16 @@ write_inverse(const scalar (&a)[N][N], const struct scaling<N> &s, const int (&n
 
 #pragma unroll
     for (int i = 0; i < N; i++) {
-        const scalar inverse =
-            finite ? 1 / pivot[i] : r_from_bits(R_INFINITY_BITS | 1); /* infinite if singular */
+        const scalar inverse = finite ? n_divide(1, n_divisor_of(pivot[i]))
+                                      : no_inverse(); /* not finite if singular */
         double sum = 0;
 
 #pragma unroll
         for (int j = 0; j < N; j++) {
             const int power = -s.column[i] - s.row[j];
-            const scalar y = a[j][i] * inverse;
+            const scalar y = n_mul(a[j][i], inverse);
 
-            sum += fabs((double)scale_entry<NEAR>(y, power + s.up));
+            sum += modulus(scale_entry<NEAR>(y, power + s.up));
             x[number[j] * N + i] = scale_entry<NEAR>(y, power);
         }
         norm = larger_sum(norm, sum);
@@ -362,12 +364,13 @@ __launch_bounds__(tile<N>::THREADS, tile<N>::BLOCKS)
     }
 }
 
-/* Which matrices are finite, and their inverses are not.  A thread has one. */
+/* Which matrices are finite, and their inverses are not.  A thread has one, of `numbers` reals. */
 static __global__ void
 __launch_bounds__(FOUND_THREADS)
     grown_kernel(const __grid_constant__ struct tiny_inverses q, int numbers, char *grown)
 {
     const int64_t matrix = (int64_t)blockIdx.x * FOUND_THREADS + threadIdx.x;
+    const real *w = (const real *)q.w, *x = (const real *)q.x;
     bool finite, made = true;
 
     if (matrix >= q.count) {
@@ -375,8 +378,8 @@ __launch_bounds__(FOUND_THREADS)
     }
     finite = q.kind == NULL || q.kind[matrix] != NONFINITE;
     for (int k = 0; k < numbers; k++) {
-        finite = finite && (q.kind != NULL || r_isfinite(q.w[matrix * numbers + k]));
-        made = made && r_isfinite(q.x[matrix * numbers + k]);
+        finite = finite && (q.kind != NULL || r_isfinite(w[matrix * numbers + k]));
+        made = made && r_isfinite(x[matrix * numbers + k]);
     }
     grown[matrix] = finite && !made;
 }
@@ -404,7 +407,7 @@ find_grown(struct cuda_call *call, const struct cuda_inverse *run, char *d_grown
     tsvd_status ret = TSVD_OK;
 
     grown_kernel<<<blocks_for(q.count, FOUND_THREADS), FOUND_THREADS, 0, call->stream>>>(
-        q, (int)(run->in.c * run->in.c), d_grown);
+        q, (int)(N_PARTS * run->in.c * run->in.c), d_grown);
     CUDA_LAUNCHED(call);
 out:
     return ret;
@@ -417,8 +420,17 @@ invert_tiny(struct cuda_call *call, const struct cuda_inverse *run, struct inver
 {
     static tsvd_status (*const launch[])(struct cuda_call *, const struct tiny_inverses &,
                                          unsigned *) = {
-        launch_tiny<1>, launch_tiny<2>, launch_tiny<3>, launch_tiny<4>,
-        launch_tiny<5>, launch_tiny<6>, launch_tiny<7>, launch_tiny<8>};
+        launch_tiny<1>,
+        launch_tiny<2>,
+        launch_tiny<3>,
+        launch_tiny<4>,
+        launch_tiny<5>,
+#if !TSVD_COMPLEX || TSVD_SINGLE
+        launch_tiny<6>,
+        launch_tiny<7>,
+        launch_tiny<8>,
+#endif
+    };
     struct inverse_marks *const downloaded = (struct inverse_marks *)call->device->pinned_results;
     const struct tiny_inverses q = {run->in.count, run->in.w, run->x, run->in.kind, downloaded};
     unsigned blocks = 0;

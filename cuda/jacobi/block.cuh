@@ -11,14 +11,14 @@
 #include "jacobi/jacobi_run.h"
 
 enum {
-    JACOBI_THREADS = 512,
+    JACOBI_THREADS = sizeof(scalar) > 8 ? 384 : 512,
     /* Bytes of static shared memory of the kernel. */
     JACOBI_FIXED = JACOBI_THREADS / WARP * (int)sizeof(int)
 };
 
 /* What a block works on. */
 struct jacobi_block {
-    scalar *x, *v;          /* columns of r, and of c; v NULL: values only */
+    scalar *x, *v;          /* columns of r, and of c, those of conj(J); v NULL: values only */
     real *norm, *most_norm; /* [c] shared, as in jacobi_column */
     int *exponent;          /* [c] shared */
     int r, c, lane;
@@ -39,7 +39,7 @@ scale_column(const struct jacobi_block &b, int j, real_int power)
     scalar *const x = b.x + (int64_t)j * b.r;
 
     for (int k = b.lane; k < b.r; k += WARP) {
-        x[k] *= factor;
+        x[k] = n_scale(factor, x[k]);
     }
     __syncwarp();
     if (b.lane == 0) {
@@ -56,7 +56,7 @@ measure_column(const struct jacobi_block &b, int j)
     real square = 0, norm;
 
     for (int k = b.lane; k < b.r; k += WARP) {
-        square = r_fma(x[k], x[k], square);
+        square = n_add_abs2(x[k], square);
     }
     norm = r_sqrt(warp_sum(square));
     if (norm > 0 && (norm < JACOBI_NORM_LEAST || norm > JACOBI_NORM_MOST)) {
@@ -96,7 +96,7 @@ largest_of_column(const struct jacobi_block &b, int j)
     real most = 0;
 
     for (int k = b.lane; k < b.r; k += WARP) {
-        most = r_max(most, r_abs(x[k]));
+        most = r_max(most, n_size(x[k]));
     }
     return largest_of_warp(most);
 }
@@ -116,7 +116,7 @@ goes_by_rows(const struct jacobi_block &b, int *more)
         real most = 0;
 
         for (int j = 0; j < b.c; j++) {
-            most = r_max(most, r_abs(b.x[(int64_t)j * b.r + i]));
+            most = r_max(most, n_size(b.x[(int64_t)j * b.r + i]));
         }
         (void)r_split(most, &size); /* 0 of zeros */
         atomicAdd(&more[0], most > 0);
@@ -182,7 +182,8 @@ mix_columns(const struct jacobi_block &b, int count, scalar *x, scalar *y, real 
     }
 }
 
-/* Lets two columns meet, by one warp.  Returns whether there was a rotation. */
+/* Lets two columns meet, by one warp.  Returns whether there was a rotation.  The factors of conj(J)
+   are the conjugates of J's. */
 static __device__ __forceinline__ bool
 turn_columns(const struct jacobi_block &b, int first, int second, real tolerance)
 {
@@ -192,7 +193,7 @@ turn_columns(const struct jacobi_block &b, int first, int second, real tolerance
     scalar dot = 0;
 
     for (int k = b.lane; k < b.r; k += WARP) {
-        dot = r_fma(x[k], y[k], dot);
+        dot = n_fma(n_conj(x[k]), y[k], dot);
     }
     dot = warp_sum(dot);
     meeting = jacobi_meet(dot, b.norm[first], b.exponent[first], b.norm[second], b.exponent[second],
@@ -206,7 +207,7 @@ turn_columns(const struct jacobi_block &b, int first, int second, real tolerance
                 meeting.turn.less, meeting.turn.forward, meeting.turn.back);
     if (b.v != NULL) {
         mix_columns(b, b.c, b.v + (int64_t)longer * b.c, b.v + (int64_t)shorter * b.c,
-                    meeting.turn.less, meeting.turn.s, meeting.turn.s);
+                    meeting.turn.less, n_conj(meeting.turn.s), meeting.turn.s);
     }
     __syncwarp(); /* all have read the norms */
     if (b.lane == 0) {
@@ -353,7 +354,7 @@ __launch_bounds__(JACOBI_THREADS)
     for (int k = me; k < x_size && q.v != NULL; k += threads) {
         const real norm = b.norm[k / q.r];
 
-        w[k] = norm > 0 ? b.x[k] / norm : REAL(0);
+        w[k] = norm > 0 ? b.x[k] / norm : scalar(0);
     }
     for (int k = me; k < v_size && v_inside; k += threads) {
         to_v[k] = b.v[k];

@@ -3,7 +3,8 @@
  *
  *   jacobi/jacobi_run.h     what the kernels share
  *   jacobi/warp.cuh    up to 32 x 32: several threads of a warp for each matrix
- *   jacobi/pairs.cuh   17 to 32 rows, of ordinary condition: QR first, then half a warp
+ *   jacobi/pairs.cuh   17 to 32 rows, of ordinary condition: QR first, then half a warp; of
+ *                      complex128 9 to 16 rows
  *   jacobi/block.cuh   up to 128 columns: a block for each matrix
  *   jacobi/place.cuh   the results of these three
  *   jacobi/large.h   larger ones, one after another
@@ -16,7 +17,8 @@
 #include "jacobi/place.cuh"
 
 enum {
-    ROWS_MOST = 3840, /* so that 64 KB of shared memory hold two numbers of each row, and FIXED */
+    /* so that 64 KB of shared memory hold a weight and a part for each row, and FIXED */
+    ROWS_MOST = sizeof(scalar) > 8 ? 2560 : 3840,
     THREADS = 256,
     FIXED = 4096, /* bytes of static shared memory of complete_kernel, at most */
     /* Of Gram-Schmidt.  The first one leaves about 1 / sqrt(rows) of the length or more, so two
@@ -65,6 +67,20 @@ heaviest(const real *weight, int count, real *best, int *place)
     return place[0];
 }
 
+/* sum - |x|^2 */
+static __device__ __forceinline__ real
+without(scalar x, real sum)
+{
+    return n_real(n_fma(-x, n_conj(x), sum));
+}
+
+/* Room for the weights of r rows, after which there are scalars. */
+static __host__ __device__ __forceinline__ int
+weights_for(int r)
+{
+    return r + r % N_PARTS;
+}
+
 /* Adds vectors to those of the values that are not zero, up to `vectors` in all.  Each begins as
    the unit vector that is farthest from the vectors so far, and repeated Gram-Schmidt makes it
    orthogonal to them. */
@@ -77,7 +93,7 @@ __launch_bounds__(THREADS) complete_kernel(struct jacobi_batch q, scalar *extra,
     const int64_t matrix = blockIdx.x;
     const int me = (int)threadIdx.x, lane = me % WARP, warp = me / WARP;
     real *const weight = (real *)shared;
-    scalar *const part = (scalar *)(weight + q.r);
+    scalar *const part = (scalar *)(weight + weights_for(q.r));
 
     if (q.rank[matrix] >= vectors) {
         return;
@@ -86,9 +102,7 @@ __launch_bounds__(THREADS) complete_kernel(struct jacobi_batch q, scalar *extra,
         real sum = 1;
 
         for (int j = 0; j < q.rank[matrix]; j++) {
-            const scalar x = basis_vector(q, extra, matrix, j)[i];
-
-            sum = r_fma(-x, x, sum);
+            sum = without(basis_vector(q, extra, matrix, j)[i], sum);
         }
         weight[i] = sum;
     }
@@ -107,7 +121,7 @@ __launch_bounds__(THREADS) complete_kernel(struct jacobi_batch q, scalar *extra,
                 scalar sum = 0;
 
                 for (int i = lane; i < q.r; i += WARP) {
-                    sum = r_fma(x[i], y[i], sum);
+                    sum = n_fma(x[i], n_conj(y[i]), sum);
                 }
                 sum = warp_sum(sum);
                 if (lane == 0) {
@@ -119,7 +133,7 @@ __launch_bounds__(THREADS) complete_kernel(struct jacobi_batch q, scalar *extra,
                 scalar left = x[i];
 
                 for (int l = 0; l < j; l++) {
-                    left = r_fma(-part[l], basis_vector(q, extra, matrix, l)[i], left);
+                    left = n_fma(-part[l], basis_vector(q, extra, matrix, l)[i], left);
                 }
                 x[i] = left;
             }
@@ -129,7 +143,7 @@ __launch_bounds__(THREADS) complete_kernel(struct jacobi_batch q, scalar *extra,
             real square = 0;
 
             for (int i = lane; i < q.r; i += WARP) {
-                square = r_fma(x[i], x[i], square);
+                square = n_add_abs2(x[i], square);
             }
             square = warp_sum(square);
             if (lane == 0) {
@@ -138,8 +152,8 @@ __launch_bounds__(THREADS) complete_kernel(struct jacobi_batch q, scalar *extra,
         }
         __syncthreads();
         for (int i = me; i < q.r; i += THREADS) {
-            x[i] /= norm;
-            weight[i] = r_fma(-x[i], x[i], weight[i]);
+            x[i] = x[i] / norm;
+            weight[i] = without(x[i], weight[i]);
         }
         __syncthreads();
     }
@@ -183,7 +197,7 @@ launch_pairs(struct cuda_call *call, const struct jacobi_batch &q, const struct 
                                         cudaSharedmemCarveoutMaxShared));
     kernel<<<blocks, PAIR_THREADS, 0, call->stream>>>(q, to);
     CUDA_LAUNCHED(call);
-    TSVD_TRY(launch_warps<WARP>(call, q)); /* the matrices that were refused */
+    TSVD_TRY(launch_warps<PAIR_ORDER>(call, q)); /* the matrices that were refused */
 out:
     return ret;
 }
@@ -219,10 +233,10 @@ sweep(struct cuda_call *call, const struct jacobi_batch &q, const struct jacobi_
     if (q.r <= 8) {
         return launch_warps<8>(call, q);
     }
-    if (q.r <= 16) {
-        return launch_warps<16>(call, q);
+    if (are_paired(q.r)) {
+        return launch_pairs(call, q, to);
     }
-    return are_paired(q.r) ? launch_pairs(call, q, to) : launch_blocks(call, q);
+    return q.r <= 16 ? launch_warps<16>(call, q) : launch_blocks(call, q);
 }
 
 /* ---- memory ---- */
@@ -446,7 +460,8 @@ complete(struct cuda_call *call, const struct cuda_jacobi *run)
 {
     const struct jacobi_batch q = run->batch;
     const int vectors = (int)(run->longer > q.c ? run->longer : q.c);
-    const size_t shared = (size_t)q.r * sizeof(real) + (size_t)vectors * sizeof(scalar);
+    const size_t shared =
+        (size_t)weights_for(q.r) * sizeof(real) + (size_t)vectors * sizeof(scalar);
     tsvd_status ret = TSVD_OK;
 
     if (run->longer == 0) {

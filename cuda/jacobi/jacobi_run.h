@@ -7,12 +7,24 @@
  * says so.  In the end X = W J has orthogonal columns s_j u_j, and J has the other vectors: the
  * product of the rotations, if it is W that they rotate.  Columns may be in any order: `order`
  * tells their ranks.
+ *
+ * Transposes are not conjugated, so that with W = Y S J^H
+ *
+ *     A = W    U = Y,        Vh = conj(J)^T
+ *     A = W^T  U = conj(J),  Vh = Y^T.
+ *
+ * What is asked of J is its conjugate either way, and that is what the kernels leave.
  */
 #ifndef TSVDI_CUDA_JACOBI_JACOBI_RUN_H
 #define TSVDI_CUDA_JACOBI_JACOBI_RUN_H
 
 #include "math/jacobi.h"
 #include "matrix/matrix.h"
+
+enum {
+    PAIR_LANES = sizeof(scalar) > 8 ? 8 : 16, /* threads that pairs.cuh gives a matrix */
+    PAIR_ORDER = 2 * PAIR_LANES               /* rows and columns of its matrices, at most */
+};
 
 /* Matrices that are decomposed.  All arrays are device memory.  Where pairs.cuh places the
    results itself, W and s stay as they are, and v is workspace. */
@@ -23,7 +35,7 @@ struct jacobi_batch {
     const real_int *exponent; /* [count] of the largest entry of W */
     bool *transposed;         /* [count] out: W was replaced by its transpose */
     scalar *w;                /* [count][c][r] in: W; out: the columns of X at norm 1, or zeros */
-    scalar *v;                /* [count][c][c] out: the columns of J; NULL: values only */
+    scalar *v;                /* [count][c][c] out: the columns of conj(J); NULL: values only */
     real *s;                  /* [count][c] out: the values, descending */
     int *order;               /* [count][c] out: the columns in the order of their values */
     int *rank;                /* [count] out: how many values are not zero */
@@ -63,6 +75,21 @@ jacobi_value(real mantissa, int exponent)
     return jacobi_shifted(jacobi_shifted(mantissa, exponent / 2), exponent - exponent / 2);
 }
 
+/* 2^shift x, of which zero and infinity may become. */
+static __device__ __forceinline__ scalar
+jacobi_shifted_entry(scalar x, int64_t shift)
+{
+    return n_scale(jacobi_shifted(1, shift), x);
+}
+
+/* |x| is compared to `bound` as entry_size(x) is to this.  Squares must not underflow near the
+   bound. */
+static __device__ __forceinline__ real
+bound_of_size(real bound)
+{
+    return TSVD_COMPLEX ? bound * bound : bound;
+}
+
 /* What became of a matrix. */
 static __device__ __forceinline__ void
 write_made(const struct jacobi_batch &q, int64_t matrix, int64_t rotations, int sweeps,
@@ -78,18 +105,19 @@ struct jacobi_meeting {
     struct jacobi_turn turn;
 };
 
+/* dot: a^H b */
 static __device__ __forceinline__ struct jacobi_meeting
 jacobi_meet(scalar dot, real norm_a, int exponent_a, real norm_b, int exponent_b, real tolerance)
 {
     const bool there = norm_a > 0 && norm_b > 0;
-    const scalar cosine = there ? dot / (norm_a * norm_b) : REAL(0);
+    const scalar cosine = there ? dot / (norm_a * norm_b) : scalar(0);
     const int shift = exponent_b - exponent_a;
     struct jacobi_meeting meeting = {};
 
-    meeting.turns = r_abs(cosine) > tolerance;
+    meeting.turns = entry_size(cosine) > bound_of_size(tolerance);
     meeting.b_longer = meeting.turns && jacobi_is_less(norm_a, norm_b, shift);
     if (meeting.turns) {
-        meeting.turn = meeting.b_longer ? jacobi_turn_of(cosine, norm_b, norm_a, -shift)
+        meeting.turn = meeting.b_longer ? jacobi_turn_of(n_conj(cosine), norm_b, norm_a, -shift)
                                         : jacobi_turn_of(cosine, norm_a, norm_b, shift);
     }
     return meeting;

@@ -29,12 +29,17 @@ __launch_bounds__(THREADS) row_sizes_kernel(int64_t rows, int64_t columns, const
         return;
     }
     for (int64_t j = blockIdx.y; j < columns; j += JACOBI_ROW_GROUPS) {
-        real_int power;
+        const real *const part = (const real *)&x[j * rows + i];
 
-        if (r_split(x[j * rows + i], &power) != 0) {
-            const int up = scale == NULL ? 0 : scale[order == NULL ? j : order[j]];
+#pragma unroll
+        for (int k = 0; k < N_PARTS; k++) {
+            real_int power;
 
-            most = power + up > most ? (int)power + up : most;
+            if (r_split(part[k], &power) != 0) {
+                const int up = scale == NULL ? 0 : scale[order == NULL ? j : order[j]];
+
+                most = power + up > most ? (int)power + up : most;
+            }
         }
     }
     atomicMax(&row[i], most);
@@ -161,8 +166,9 @@ take_rows_kernel(int64_t n, const scalar *r, const int *scale, const int *order,
             const int64_t shift = i <= j ? (int64_t)scale[order[j]] - size[i] : 0;
 
             tile[k][threadIdx.x] =
-                i <= j ? jacobi_shifted(jacobi_shifted(r[j * n + i], shift / 2), shift - shift / 2)
-                       : REAL(0);
+                i <= j ? jacobi_shifted_entry(jacobi_shifted_entry(r[j * n + i], shift / 2),
+                                              shift - shift / 2)
+                       : scalar(0);
         }
     }
     __syncthreads();
@@ -202,7 +208,7 @@ out:
 
 /* x 2^-power */
 static __global__ void
-__launch_bounds__(THREADS) scale_kernel(int64_t count, int power, scalar *x)
+__launch_bounds__(THREADS) scale_kernel(int64_t count, int power, real *x)
 {
     const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
 
@@ -282,21 +288,35 @@ tsvdi_cuda_jacobi_prepare(struct tsvd_context *ctx, struct jacobi_large *large,
         goto out;
     }
     large->columns.base = view.high; /* so that W V neither overflows nor underflows */
-    scale_kernel<<<blocks_for(n * n, THREADS), THREADS, 0, call->stream>>>(n * n, view.high, w->w);
+    scale_kernel<<<blocks_for(N_PARTS * n * n, THREADS), THREADS, 0, call->stream>>>(
+        N_PARTS * n * n, view.high, (real *)w->w);
     CUDA_LAUNCHED(call);
     job->start = {n, w->w, large->s, large->other, large->columns.v};
 out:
     return ret;
 }
 
-/* X = W V to large->other, which held the left vectors of the start.  If V is of no use, X comes
-   from QR instead. */
+#if TSVD_COMPLEX
+static __global__ void
+__launch_bounds__(THREADS) conjugate_kernel(int64_t count, const scalar *from, scalar *to)
+{
+    const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+
+    if (at < count) {
+        to[at] = n_conj(from[at]);
+    }
+}
+#endif
+
+/* X = W V to large->other, which held the left vectors of the start.  conj(V) came as the rows of
+   Vh, and is what q->v is to begin with.  If V is of no use, X comes from QR instead. */
 static tsvd_status
 continue_start(struct tsvd_context *ctx, struct jacobi_large *large, bool vectors, char *d_work)
 {
     struct cuda_call *call = cuda_of(ctx);
     struct jacobi_columns *q = &large->columns;
     const int64_t n = q->n;
+    const scalar *v = q->v;
     real most, least;
     const struct cuda_piece piece[] = {{&most, large->s, sizeof(most)},
                                        {&least, large->s + n - 1, sizeof(least)}};
@@ -309,8 +329,14 @@ continue_start(struct tsvd_context *ctx, struct jacobi_large *large, bool vector
     }
     large->in->transposed = !large->in->transposed;
     q->x = large->other;
-    TSVD_TRY(tsvdi_cuda_multiply(call, TSVD_SINGLE, n, n, n, q->v, n, large->in->w, n, q->x, n, 0,
-                                 0, 0, 1));
+#if TSVD_COMPLEX
+    conjugate_kernel<<<blocks_for(n * n, THREADS), THREADS, 0, call->stream>>>(n * n, q->v,
+                                                                               large->sorted);
+    CUDA_LAUNCHED(call);
+    v = large->sorted;
+#endif
+    TSVD_TRY(tsvdi_cuda_multiply(call, SCALAR_KIND, n, n, n, v, n, large->in->w, n, q->x, n, 0, 0,
+                                 0, 1));
     TSVD_TRY(scale_columns(call, q, n, q->x));
 out:
     return ret;
@@ -354,8 +380,8 @@ place_kernel(const __grid_constant__ struct jacobi_vectors v, int64_t first, int
         const int64_t i = row + threadIdx.x, j = column + l;
 
         if (i < length && j < count) {
-            tile[l][threadIdx.x] = j >= k     ? REAL(i == j)
-                                   : i >= v.n ? REAL(0)
+            tile[l][threadIdx.x] = j >= k     ? scalar(i == j)
+                                   : i >= v.n ? scalar(0)
                                               : entry_of(v, i, first + j);
         }
     }
@@ -397,7 +423,7 @@ complete(struct tsvd_context *ctx, const struct jacobi_large *large, struct jaco
     struct cuda_call *call = cuda_of(ctx);
     const int64_t n = v->n, rank = v->rank;
     struct cuda_qr known = {};
-    const struct dense_block x = {NULL, 0, n - rank, n, 1};
+    const struct dense_block x = {NULL, 0, n - rank, n, 1, 0};
     struct dense_block more = x;
     tsvd_status ret = TSVD_OK;
 
@@ -432,8 +458,12 @@ make_vectors(struct tsvd_context *ctx, struct jacobi_large *large, const struct 
     const int64_t r = w->r, c = w->c, first = p->first, k = p->k;
     const bool transposed = w->transposed;
     const struct dense_factor f = {r, 1, 0, large->sorted, r, r * c, large->tau, c, 0};
-    const struct dense_block left = {transposed ? large->out->vh : large->out->u, 0, vectors,
-                                     transposed ? r : vectors, transposed};
+    const struct dense_block left = {transposed ? large->out->vh : large->out->u,
+                                     0,
+                                     vectors,
+                                     transposed ? r : vectors,
+                                     transposed,
+                                     0};
     struct jacobi_vectors v = {c, q->v, NULL, large->order, c, NULL, NULL};
     int rank = 0;
     tsvd_status ret = TSVD_OK;

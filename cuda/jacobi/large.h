@@ -4,8 +4,13 @@
  *   jacobi/large.cu   what comes before the sweeps, and after them
  *   jacobi/sweeps.cu   the sweeps
  *
- * As on the CPU (csrc/cpu/jacobi/jacobi_run.h), W P = Q R, Jacobi works on the columns of X = R^T,
- * and the left vectors of W come from J, the right ones from X J.  There are two ways to X:
+ * As on the CPU (csrc/cpu/jacobi/jacobi_run.h), W P = Q R, and Jacobi works on R, on the columns of
+ * X = R^T here.  With X J = Y S,
+ *
+ *     A = W    U = Q conj(J),  Vh = (P Y)^T
+ *     A = W^T  U = P Y,        Vh = (Q conj(J))^T.
+ *
+ * What is kept of J is its conjugate.  There are two ways to X:
  *
  *   - The columns of W, at norm 1, are sorted by the norms that they had, and QR follows, without
  *     pivoting.  With W = B D, D descending, and Q and R_B those of B, R = D (D^-1 R_B D): what is
@@ -13,8 +18,8 @@
  *     rows of R, at norm 1, are conditioned no worse than B is, up to a factor of n (van der Sluis
  *     1969).  The errors of Jacobi are small beside each of these rows.
  *   - A square matrix whose columns have nearly the same size begins with the right vectors V that
- *     the fast method finds.  X is W V then, and it is the transpose of W that is factored, with
- *     Q = I.
+ *     the fast method finds.  X is W V then, J begins as V, and it is the transpose of W that is
+ *     factored, with Q = P = I.
  */
 #ifndef TSVDI_CUDA_JACOBI_LARGE_H
 #define TSVDI_CUDA_JACOBI_LARGE_H
@@ -27,7 +32,7 @@ struct jacobi_columns {
     int64_t n;
     int base;
     scalar *x;         /* [n][n] X has x[j] 2^(base + exponent[j]) */
-    scalar *v;         /* [n][n]; NULL: values only */
+    scalar *v;         /* [n][n] conj(J); NULL: values only */
     real *norm, *most; /* [n] norms of what is in x, now and at most */
     int *exponent;     /* [n] */
 };
@@ -43,7 +48,7 @@ tsvd_status tsvdi_cuda_jacobi_measure(struct cuda_call *call, int64_t rows, int6
 tsvd_status tsvdi_cuda_jacobi_rank(struct cuda_call *call, const struct jacobi_columns *q,
                                    int *d_order, real *d_s, int *d_rank);
 
-/* sweeps.cu: rotates the columns, and V with them, until they are orthogonal, and finds their
+/* sweeps.cu: rotates the columns, and J with them, until they are orthogonal, and finds their
    norms.  the outcome is filled but for `kind`.  Workspace in bytes, d_work of that size. */
 uint64_t tsvdi_cuda_jacobi_sweep_bytes(const struct cuda_device *device, int64_t n);
 tsvd_status tsvdi_cuda_jacobi_sweep(struct tsvd_context *ctx, const struct jacobi_columns *q,
@@ -68,7 +73,7 @@ struct jacobi_large {
     int *column;              /* [c] column i of what is factored is column[i] of W */
     int *rank;                /* [1] how many values are not zero */
     struct jacobi_view *view; /* [1] */
-    bool started;             /* V comes from the fast method, in columns.v, and Q is I */
+    bool started;             /* conj(V) comes from the fast method, in columns.v, and Q is I */
 };
 
 /* large.cu: lays out its arrays, with those of `in`, and returns their bytes; the bytes

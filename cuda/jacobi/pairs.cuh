@@ -1,13 +1,14 @@
 /*
- * One-sided Jacobi on the device: matrices of 17 to 32 rows, after two QR decompositions.
+ * One-sided Jacobi on the device: matrices of 17 to 32 rows, after two QR decompositions.  Of
+ * complex128 these are matrices of 9 to 16 rows, as many as fit into registers.
  *
  * W, r x c, is replaced by a lower triangle that is nearly diagonal (Drmac & Veselic, SIAM J.
  * Matrix Anal. Appl. 29 (2008), I), Householder's QR with column pivoting and one without:
  *
  *     W P = Q R,   R^T = Q2 L^T,   L J = Y S,
  *
- * so that W = (Q Y) S (P Z)^T with R Z = Y S.  Only the columns of L are rotated.  J and Q2 are not
- * made, and Z comes from the triangle R.  The errors of Z are eps times | |R^-1| |R| |, the
+ * so that W = (Q Y) S (P Z)^H with R Z = Y S, Z = conj(Q2) J.  Only the columns of L are rotated.
+ * J and Q2 are not made, and Z comes from the triangle R.  The errors of Z are eps times | |R^-1| |R| |, the
  * condition number of Skeel.  It does not change with the lengths of R's rows, and with pivoting it
  * is mostly near 1, even if R is singular to working precision.  It can be large all the same, so Z
  * is tested: see is_orthogonal().
@@ -38,14 +39,15 @@
 
 enum {
     PAIR_THREADS = 64,
-    PAIR_LANES = 16, /* of a matrix */
-    PAIR_ORDER = 2 * PAIR_LANES,
-    PAIR_STEPS = 8, /* steps of QR that use the same number of registers */
+    PAIR_STEPS = PAIR_ORDER / 4, /* steps of QR that use the same number of registers */
     /* The norms of R's rows are above 2^-PAIR_SPAN, and so, but for the condition of R with rows at
        norm 1, are the values.  Products of two norms, and squares, are then far from underflow. */
     PAIR_SPAN = TSVD_SINGLE ? 44 : 400,
-    /* Blocks of a multiprocessor with 65536 registers.  A thread gets 96 (float32) or 168. */
-    PAIR_BLOCKS = TSVD_SINGLE ? 10 : 6
+    /* Blocks of a multiprocessor with 65536 registers.  A thread gets 96 (float32), 168, or 204
+       (complex128). */
+    PAIR_BLOCKS = sizeof(scalar) > 8   ? 4
+                  : sizeof(scalar) > 4 ? 6
+                                       : 10
 };
 
 /* The two columns of a thread: those of numbers lane and lane + PAIR_LANES in QR. */
@@ -56,15 +58,18 @@ struct jacobi_pair {
 
 /* What the threads of a matrix share. */
 struct jacobi_shared {
-    scalar before[PAIR_STEPS]; /* padding: solve() reads from r[0][-7] on, and uses none of these */
+    scalar
+        before[PAIR_STEPS]; /* padding: solve() reads up to PAIR_STEPS - 1 entries before r[0], and
+                                  uses none of these */
     /* r[j][i]: row i of R, in the column that is column j of W.  After them, entry j >= i of column
        i of L at r[column[i]][j + 1].  Later r[i] is row i of P Z.  The padding keeps columns in
        different banks. */
     scalar r[PAIR_ORDER][PAIR_ORDER + 1];
-    scalar __align__(16) vector[PAIR_ORDER];
-    scalar inverse[PAIR_ORDER]; /* of R's diagonal; zeros after it.  Later by ranks: 1 or -1, the
-                                 sign that vectors get */
-    int column[PAIR_ORDER];     /* column i of W P is column[i] of W */
+    scalar __align__(16) vector[PAIR_ORDER]; /* later by ranks: the largest entries of vectors */
+    scalar
+        inverse[PAIR_ORDER]; /* of R's diagonal; zeros after it.  Later by ranks: what vectors are
+                                   multiplied by, 1 or -1 if they are real */
+    int column[PAIR_ORDER];  /* column i of W P is column[i] of W */
 };
 
 /* ---- QR ---- */
@@ -92,10 +97,60 @@ pick_pivot(const struct jacobi_pair &x, int lane)
 /* A step of QR. */
 struct qr_step {
     int pick;    /* the column that becomes a multiple of a unit vector */
-    scalar head; /* the reflector is I - twice v v^T, v = (head, vector[1], ...) */
+    scalar head; /* the reflector is I - twice v v^H, v = (head, vector[1], ...) */
     real twice;
     scalar diagonal; /* that multiple */
 };
+
+/* A number of this size > 0 with the sign of x; for complex x with its phase, or with any phase if
+   |x| is below the rounding errors of numbers of 2^-PAIR_SPAN. */
+static __device__ __forceinline__ scalar
+with_phase_of(real size, scalar x)
+{
+#if TSVD_COMPLEX
+    const scalar up = n_scale(r_pow2(PAIR_SPAN), x);
+    const real square = n_abs2(up);
+
+    return square < R_EPS * R_EPS / 16 ? scalar(size)
+                                       : n_scale(size * short_inverse_root(square), up);
+#else
+    return r_copysign(size, x);
+#endif
+}
+
+/* Half the square of the norm of v, v = (first - diagonal, ...), if `square` is that of (first, ...),
+   and `norm` its root. */
+static __device__ __forceinline__ real
+half_square(scalar first, scalar diagonal, real norm, real square)
+{
+#if TSVD_COMPLEX
+    (void)norm;
+    return n_real(n_fma(-n_conj(diagonal), first, square));
+#else
+    (void)diagonal; /* its size is the norm */
+    return r_fma(r_abs(first), norm, square);
+#endif
+}
+
+/* Entry i of a vector in shared memory, loaded once more where it has been read before: registers
+   are scarce. */
+static __device__ __forceinline__ scalar
+load_again(const scalar *vector, int i)
+{
+#if TSVD_COMPLEX
+    uint64_t bits[sizeof(scalar) / sizeof(uint64_t)];
+    scalar x;
+
+#pragma unroll
+    for (int k = 0; k < (int)(sizeof(x) / sizeof(*bits)); k++) {
+        bits[k] = ((const volatile uint64_t *)&vector[i])[k];
+    }
+    memcpy(&x, bits, sizeof(x));
+    return x;
+#else
+    return ((const volatile scalar *)vector)[i];
+#endif
+}
 
 /* Reflects the columns.  Their first entries go to first_a and first_b, and all others move up by
    one register.  norm_a and norm_b become the squares of the norms of what has moved. */
@@ -104,36 +159,36 @@ static __device__ __forceinline__ void
 reflect(struct jacobi_pair *x, const scalar *vector, const struct qr_step &step, scalar *first_a,
         scalar *first_b)
 {
-    const volatile scalar *const again = vector; /* loaded twice: registers are scarce */
-    scalar a[2] = {step.head * x->a[0], 0}, b[2] = {step.head * x->b[0], 0}, dot_a, dot_b;
+    scalar a[2] = {n_mul(n_conj(step.head), x->a[0]), 0};
+    scalar b[2] = {n_mul(n_conj(step.head), x->b[0]), 0}, dot_a, dot_b;
+    real square_a[2] = {}, square_b[2] = {};
 
 #pragma unroll
     for (int i = 1; i < ROWS; i++) {
-        a[i % 2] = r_fma(vector[i], x->a[i], a[i % 2]);
-        b[i % 2] = r_fma(vector[i], x->b[i], b[i % 2]);
+        a[i % 2] = n_fma(n_conj(vector[i]), x->a[i], a[i % 2]);
+        b[i % 2] = n_fma(n_conj(vector[i]), x->b[i], b[i % 2]);
     }
-    dot_a = (a[0] + a[1]) * -step.twice;
-    dot_b = (b[0] + b[1]) * -step.twice;
-    *first_a = r_fma(dot_a, step.head, x->a[0]);
-    *first_b = r_fma(dot_b, step.head, x->b[0]);
-    a[0] = a[1] = b[0] = b[1] = 0;
+    dot_a = -n_scale(step.twice, a[0] + a[1]);
+    dot_b = -n_scale(step.twice, b[0] + b[1]);
+    *first_a = n_fma(dot_a, step.head, x->a[0]);
+    *first_b = n_fma(dot_b, step.head, x->b[0]);
 #pragma unroll
     for (int i = 1; i < ROWS; i++) {
-        const scalar y = again[i];
+        const scalar y = load_again(vector, i);
 
-        x->a[i - 1] = r_fma(dot_a, y, x->a[i]);
-        x->b[i - 1] = r_fma(dot_b, y, x->b[i]);
-        a[i % 2] = r_fma(x->a[i - 1], x->a[i - 1], a[i % 2]);
-        b[i % 2] = r_fma(x->b[i - 1], x->b[i - 1], b[i % 2]);
+        x->a[i - 1] = n_fma(dot_a, y, x->a[i]);
+        x->b[i - 1] = n_fma(dot_b, y, x->b[i]);
+        square_a[i % 2] = n_add_abs2(x->a[i - 1], square_a[i % 2]);
+        square_b[i % 2] = n_add_abs2(x->b[i - 1], square_b[i % 2]);
     }
     x->a[ROWS - 1] = x->b[ROWS - 1] = 0;
-    x->norm_a = a[0] + a[1];
-    x->norm_b = b[0] + b[1];
+    x->norm_a = square_a[0] + square_a[1];
+    x->norm_b = square_b[0] + square_b[1];
 }
 
 /* Up to PAIR_STEPS steps of a QR decomposition, from step FIRST on.  pivots: it is the first of the
    two; done: bits of this thread's columns that have been picked; reflectors [c][PAIR_ORDER]: those
-   of the first one, as I - v v^T; NULL: not wanted.  Returns whether all pivots are large
+   of the first one, as I - v v^H; NULL: not wanted.  Returns whether all pivots are large
    enough. */
 template <int FIRST>
 static __device__ __forceinline__ bool
@@ -173,9 +228,9 @@ factor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, bool pi
         inverse = short_inverse_root(square);
         norm = square * inverse;
         norm = r_fma(r_fma(-norm, norm, square), inverse / 2, norm); /* 1 if |x| is 1 */
-        step.diagonal = r_copysign(norm, -of.vector[0]);
+        step.diagonal = with_phase_of(norm, -of.vector[0]);
         step.head = of.vector[0] - step.diagonal;
-        scale = short_inverse_root(r_fma(r_abs(of.vector[0]), norm, square));
+        scale = short_inverse_root(half_square(of.vector[0], step.diagonal, norm, square));
         step.twice = scale * scale;
         reflect<rows>(x, of.vector, step, &first_a, &first_b);
         if (picked_a) {
@@ -186,19 +241,19 @@ factor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, bool pi
         }
         if (pivots) {
             good = good && norm >= r_pow2(-PAIR_SPAN);
-            of.r[lane][k] = *done & 1 ? REAL(0) : first_a;
-            of.r[lane + PAIR_LANES][k] = *done & 2 ? REAL(0) : first_b;
+            of.r[lane][k] = *done & 1 ? scalar(0) : first_a;
+            of.r[lane + PAIR_LANES][k] = *done & 2 ? scalar(0) : first_b;
             *done |= picked_a + 2 * picked_b;
             x->norm_a = *done & 1 ? REAL(0) : x->norm_a;
             x->norm_b = *done & 2 ? REAL(0) : x->norm_b;
             if (lane == 0) {
                 of.column[k] = step.pick;
-                of.inverse[k] = r_copysign(inverse, step.diagonal);
+                of.inverse[k] = with_phase_of(inverse, n_conj(step.diagonal));
             }
             for (int i = lane; reflectors != NULL && i < PAIR_ORDER; i += PAIR_LANES) {
-                const scalar y = i < k ? REAL(0) : i == k ? step.head : of.vector[i - k];
+                const scalar y = i < k ? scalar(0) : i == k ? step.head : of.vector[i - k];
 
-                reflectors[k * PAIR_ORDER + i] = scale * y;
+                reflectors[k * PAIR_ORDER + i] = n_scale(scale, y);
             }
         } else {
             scalar *const column = of.r[of.column[k]] + 1;
@@ -221,8 +276,8 @@ square_of(const scalar *x)
 
 #pragma unroll
     for (int i = 0; i < PAIR_ORDER; i += 2) {
-        even = r_fma(x[i], x[i], even);
-        odd = r_fma(x[i + 1], x[i + 1], odd);
+        even = n_add_abs2(x[i], even);
+        odd = n_add_abs2(x[i + 1], odd);
     }
     return even + odd;
 }
@@ -246,7 +301,7 @@ take_triangle(scalar *x, const struct jacobi_shared &of, int i, bool exists)
 
 #pragma unroll
     for (int j = 0; j < PAIR_ORDER; j++) {
-        x[j] = exists && j >= i ? column[j] : REAL(0);
+        x[j] = exists && j >= i ? column[j] : scalar(0);
     }
 }
 
@@ -264,8 +319,8 @@ pairs_go_by_rows(const struct jacobi_shared &of, int lane)
 
 #pragma unroll 8
         for (int j = 0; j < PAIR_ORDER; j++) {
-            row = r_fma(of.r[j][lane + i], of.r[j][lane + i], row);
-            column = r_fma(of.r[lane + i][j], of.r[lane + i][j], column);
+            row = n_add_abs2(of.r[j][lane + i], row);
+            column = n_add_abs2(of.r[lane + i][j], column);
         }
         (void)r_split(row, &row_size);
         (void)r_split(column, &column_size); /* 0 of zeros */
@@ -329,11 +384,24 @@ begin_pairs(struct jacobi_pair *x, struct jacobi_shared &of, int r, int c, int l
 /* What a sweep did: first of this thread, in the end of the matrix. */
 struct jacobi_sweep {
     int made;
-    real cosine, turn; /* the largest h, and the sum of all g */
+    real cosine, turn; /* the largest |h|, and the sum of all |g| */
 };
 
+/* |x|, if its square is in the range of normal numbers. */
+static __device__ __forceinline__ real
+short_abs(scalar x)
+{
+#if TSVD_COMPLEX
+    const real square = n_abs2(x);
+
+    return square * short_inverse_root(square);
+#else
+    return r_abs(x);
+#endif
+}
+
 /* Lets the columns a and b meet.  active: they may be turned.  As in meet_columns() x is the longer
-   column, and h, g and s have the other sign if that is a.  The angle comes from twice the angle,
+   column, and h, g and s have the phase of a^H b, and the other sign if that is a.  The angle comes from twice the angle,
    whose cosine is apart / sqrt(apart^2 + cross^2): that shortens the chain of dependent
    operations. */
 static __device__ __forceinline__ void
@@ -348,19 +416,21 @@ meet_pair(struct jacobi_pair *x, bool active, real tolerance, struct jacobi_swee
 
 #pragma unroll
     for (int i = 0; i < PAIR_ORDER; i++) {
-        dot[i % 4] = r_fma(x->a[i], x->b[i], dot[i % 4]);
+        dot[i % 4] = n_fma(n_conj(x->a[i]), x->b[i], dot[i % 4]);
     }
-    h = signed_as(a_longer, (dot[0] + dot[1]) + (dot[2] + dot[3])) * inverse;
-    turns = active && product > 0 && r_abs(h) > tolerance;
+    h = n_scale(inverse, signed_as(a_longer, (dot[0] + dot[1]) + (dot[2] + dot[3])));
+    turns = active && product > 0 && entry_size(h) > bound_of_size(tolerance);
     if (__any_sync(0xffffffffu, turns)) {
-        const scalar cross = 2 * r * h;
-        const real root = short_inverse_root(r_fma(apart, apart, cross * cross)); /* 1 / the root */
+        const scalar cross = n_scale(2 * r, h);
+        const real root = short_inverse_root(r_fma(apart, apart, n_abs2(cross))); /* 1 / the root */
         const real c_square = r_fma(apart / 2, root, REAL(0.5));
         const real secant = short_inverse_root(c_square), c = c_square * secant;
-        const scalar s = cross / 2 * root * secant, g = h * root * (secant * secant);
-        const scalar half = -s * short_reciprocal(1 + c);
-        const struct jacobi_shears turn = {turns ? half : REAL(0), turns ? s : REAL(0)};
-        const real longer_grows = r_fma(s * secant * r, h, 1), shorter_grows = r_fma(-g, h, 1);
+        const scalar s = n_scale(secant, n_scale(root, cross / 2)), part = n_scale(root, h);
+        const scalar g = n_scale(secant * secant, part);
+        const scalar half = n_scale(short_reciprocal(1 + c), -n_conj(s));
+        const struct jacobi_shears turn = {turns ? half : scalar(0), turns ? s : scalar(0)};
+        const real longer_grows = one_and_product(n_scale(r, n_scale(secant, s)), h);
+        const real shorter_grows = one_and_product(-g, h);
         const real grows_a = a_longer ? longer_grows : shorter_grows;
         const real grows_b = a_longer ? shorter_grows : longer_grows;
 
@@ -372,8 +442,8 @@ meet_pair(struct jacobi_pair *x, bool active, real tolerance, struct jacobi_swee
             x->norm_a *= grows_a * short_inverse_root(grows_a);
             x->norm_b *= grows_b * short_inverse_root(grows_b);
             sweep->made++;
-            sweep->cosine = r_max(sweep->cosine, r_abs(h));
-            sweep->turn += r_abs(g);
+            sweep->cosine = r_max(sweep->cosine, short_abs(h));
+            sweep->turn += short_abs(g);
         }
         if (__any_sync(0xffffffffu, turns && shorter_grows < JACOBI_CANCELS)) {
             const real square_a = square_of(x->a), square_b = square_of(x->b);
@@ -390,21 +460,33 @@ meet_pair(struct jacobi_pair *x, bool active, real tolerance, struct jacobi_swee
 static __device__ __forceinline__ real
 of_thread(real x, int from)
 {
+    constexpr int segments = (WARP - PAIR_LANES) << 8 | (WARP - 1);
+
 #if TSVD_SINGLE
-    asm volatile("shfl.sync.idx.b32 %0, %0, %1, 0x101f, 0xffffffff;" : "+f"(x) : "r"(from));
+    asm volatile("shfl.sync.idx.b32 %0, %0, %1, %2, 0xffffffff;"
+                 : "+f"(x)
+                 : "r"(from), "n"(segments));
 #else
     asm volatile("{\n\t"
                  ".reg .b32 low, high;\n\t"
                  "mov.b64 {low, high}, %0;\n\t"
-                 "shfl.sync.idx.b32 low, low, %1, 0x101f, 0xffffffff;\n\t"
-                 "shfl.sync.idx.b32 high, high, %1, 0x101f, 0xffffffff;\n\t"
+                 "shfl.sync.idx.b32 low, low, %1, %2, 0xffffffff;\n\t"
+                 "shfl.sync.idx.b32 high, high, %1, %2, 0xffffffff;\n\t"
                  "mov.b64 %0, {low, high};\n\t"
                  "}"
                  : "+d"(x)
-                 : "r"(from));
+                 : "r"(from), "n"(segments));
 #endif
     return x;
 }
+
+#if TSVD_COMPLEX
+static __device__ __forceinline__ scalar
+of_thread(scalar x, int from)
+{
+    return {of_thread(x.re, from), of_thread(x.im, from)};
+}
+#endif
 
 /* b becomes b of the thread `from` of this matrix. */
 static __device__ __forceinline__ void
@@ -514,15 +596,15 @@ solve(struct jacobi_pair *x, struct jacobi_shared &of, int rank_a, int rank_b)
     for (int k = ROWS - 1; k >= ROWS - PAIR_STEPS; k--) {
         scalar *const column = of.r[of.column[k]];
         const scalar *const rows = column + k - (PAIR_ORDER - 1);
-        const scalar a = x->a[PAIR_ORDER - 1] * of.inverse[k];
-        const scalar b = x->b[PAIR_ORDER - 1] * of.inverse[k];
+        const scalar a = n_mul(x->a[PAIR_ORDER - 1], of.inverse[k]);
+        const scalar b = n_mul(x->b[PAIR_ORDER - 1], of.inverse[k]);
 
 #pragma unroll
         for (int i = PAIR_ORDER - 2; i >= PAIR_ORDER - ROWS; i--) {
             const scalar y = rows[i];
 
-            x->a[i + 1] = r_fma(-a, y, x->a[i]);
-            x->b[i + 1] = r_fma(-b, y, x->b[i]);
+            x->a[i + 1] = n_fma(-a, y, x->a[i]);
+            x->b[i + 1] = n_fma(-b, y, x->b[i]);
         }
         __syncwarp(); /* all have read the column */
         column[rank_a] = a;
@@ -531,7 +613,7 @@ solve(struct jacobi_pair *x, struct jacobi_shared &of, int rank_a, int rank_b)
     }
 }
 
-/* Whether all entries of Z^T Z are close to those of I.  If one value is by far the largest, the
+/* Whether all entries of Z^H Z are close to those of I.  If one value is by far the largest, the
    whole error of Z goes into the residual, so half of the bound on orthogonality is allowed.
 
    A thread multiplies its columns by those of the thread that is d places further in a ring of
@@ -540,7 +622,7 @@ solve(struct jacobi_pair *x, struct jacobi_shared &of, int rank_a, int rank_b)
 static __device__ __forceinline__ bool
 is_orthogonal(struct jacobi_pair *x, const struct jacobi_shared &of, int r, int c, int lane)
 {
-    const real limit = R_EPS * (r + 8) * REAL(1.5);
+    const real limit = bound_of_size(R_EPS * (r + 8) * REAL(1.5));
     const int first = (int)threadIdx.x % WARP - lane; /* of the matrix's lanes */
     bool good = true;
     unsigned votes;
@@ -560,13 +642,13 @@ is_orthogonal(struct jacobi_pair *x, const struct jacobi_shared &of, int r, int 
         for (int i = 0; i < PAIR_ORDER; i++) {
             const scalar y = of.r[i][near], z = of.r[i][far];
 
-            aa = r_fma(x->a[i], y, aa);
-            ab = r_fma(x->a[i], z, ab);
-            ba = r_fma(x->b[i], y, ba);
-            bb = r_fma(x->b[i], z, bb);
+            aa = n_fma(n_conj(x->a[i]), y, aa);
+            ab = n_fma(n_conj(x->a[i]), z, ab);
+            ba = n_fma(n_conj(x->b[i]), y, ba);
+            bb = n_fma(n_conj(x->b[i]), z, bb);
         }
-        good = good && r_abs(aa) <= limit && r_abs(ab) <= limit && r_abs(ba) <= limit &&
-               r_abs(bb) <= limit;
+        good = good && entry_size(aa) <= limit && entry_size(ab) <= limit &&
+               entry_size(ba) <= limit && entry_size(bb) <= limit;
     }
     votes = __ballot_sync(0xffffffffu, good) >> first;
     return (votes & ((1u << PAIR_LANES) - 1)) == (1u << PAIR_LANES) - 1;
@@ -586,7 +668,6 @@ unfactor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, const
     }
 #pragma unroll 1
     for (int k = last; k >= FIRST; k--) {
-        const volatile scalar *const again = of.vector; /* as in reflect() */
         scalar dot_a[2] = {}, dot_b[2] = {};
 
         __syncwarp(); /* all have read the vector before */
@@ -599,23 +680,24 @@ unfactor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, const
         }
 #pragma unroll
         for (int i = FIRST; i < PAIR_ORDER; i++) {
-            dot_a[i % 2] = r_fma(of.vector[i], x->a[i], dot_a[i % 2]);
-            dot_b[i % 2] = r_fma(of.vector[i], x->b[i], dot_b[i % 2]);
+            dot_a[i % 2] = n_fma(n_conj(of.vector[i]), x->a[i], dot_a[i % 2]);
+            dot_b[i % 2] = n_fma(n_conj(of.vector[i]), x->b[i], dot_b[i % 2]);
         }
         dot_a[0] += dot_a[1];
         dot_b[0] += dot_b[1];
 #pragma unroll
         for (int i = FIRST; i < PAIR_ORDER; i++) {
-            const scalar y = again[i];
+            const scalar y = load_again(of.vector, i); /* as in reflect() */
 
-            x->a[i] = r_fma(-dot_a[0], y, x->a[i]);
-            x->b[i] = r_fma(-dot_b[0], y, x->b[i]);
+            x->a[i] = n_fma(-dot_a[0], y, x->a[i]);
+            x->b[i] = n_fma(-dot_b[0], y, x->b[i]);
         }
     }
 }
 
-/* Finds the signs of vectors, by the left vectors of A: those of this thread, or, if W is A's
-   transpose, those of Z of the same ranks.  Not `placed`: all signs are 1. */
+/* Finds how vectors are turned, by the left vectors of A: those of this thread, or, if W is A's
+   transpose, the conjugates of those of Z of the same ranks.  These make the same turn as those of
+   Z themselves.  Not `placed`: none is turned. */
 static __device__ __forceinline__ void
 find_signs(const struct jacobi_pair &x, struct jacobi_shared &of, bool placed, bool transposed,
            int rank_a, int rank_b)
@@ -629,8 +711,13 @@ find_signs(const struct jacobi_pair &x, struct jacobi_shared &of, bool placed, b
             most_b = larger_entry(most_b, transposed ? of.r[i][rank_b] : x.b[i]);
         }
     }
-    of.inverse[rank_a] = most_a < 0 ? REAL(-1) : REAL(1);
-    of.inverse[rank_b] = most_b < 0 ? REAL(-1) : REAL(1);
+    of.inverse[rank_a] = turn_of(most_a);
+    of.inverse[rank_b] = turn_of(most_b);
+    if (TSVD_COMPLEX) {
+        __syncwarp(); /* all have read the vector */
+        of.vector[rank_a] = most_a;
+        of.vector[rank_b] = most_b;
+    }
 }
 
 /* ---- matrices ---- */
@@ -664,7 +751,8 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS)
         for (int i = 0; i < PAIR_ORDER; i += PAIR_LANES) {
             const bool exists = present && lane + i < r && j < c;
 
-            of.r[j][lane + i] = exists ? w[j * r + lane + i] * scale * rest : REAL(0);
+            of.r[j][lane + i] =
+                exists ? n_scale(rest, n_scale(scale, w[j * r + lane + i])) : scalar(0);
         }
     }
     __syncwarp();
@@ -697,10 +785,10 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS)
 #pragma unroll
         for (int i = 0; i < PAIR_ORDER; i++) {
             if (good && i < c && rank_a < c) {
-                v[i * c + rank_a] = x.a[i] * inverse_a;
+                v[i * c + rank_a] = n_scale(inverse_a, x.a[i]);
             }
             if (good && i < c && rank_b < c) {
-                v[i * c + rank_b] = x.b[i] * inverse_b;
+                v[i * c + rank_b] = n_scale(inverse_b, x.b[i]);
             }
         }
     }
@@ -712,9 +800,11 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS)
     if (VECTORS) {
 #pragma unroll
         for (int i = 0; i < PAIR_ORDER; i++) {
-            x.a[i] = good && i < c && rank_a < c ? v[i * c + rank_a] : REAL(0);
-            x.b[i] = good && i < c && rank_b < c ? v[i * c + rank_b] : REAL(0);
+            x.a[i] = good && i < c && rank_a < c ? v[i * c + rank_a] : scalar(0);
+            x.b[i] = good && i < c && rank_b < c ? v[i * c + rank_b] : scalar(0);
         }
+        const struct place_turns turns = {of.inverse, of.vector};
+
         __syncwarp(); /* what is in v has been read */
         unfactor<3 * PAIR_STEPS>(&x, of, c, lane, good ? reflectors : NULL);
         unfactor<2 * PAIR_STEPS>(&x, of, c, lane, good ? reflectors : NULL);
@@ -723,8 +813,8 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS)
         find_signs(x, of, placed, to.transposed, rank_a, rank_b);
         __syncwarp();
         if (good) {
-            write_vectors<PAIR_LANES, PAIR_ORDER>(&of.r[0][0], of.inverse, 1, PAIR_ORDER + 1, first,
-                                                  count, c, !placed || !to.transposed, lane,
+            write_vectors<PAIR_LANES, PAIR_ORDER>(&of.r[0][0], turns, 1, PAIR_ORDER + 1, first,
+                                                  count, c, !placed || !to.transposed, true, lane,
                                                   !placed         ? v
                                                   : to.transposed ? to.u + matrix * c * count
                                                                   : to.vh + matrix * count * c);
@@ -737,8 +827,8 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS)
         }
         __syncwarp();
         if (good) {
-            write_vectors<PAIR_LANES, PAIR_ORDER>(&of.r[0][0], of.inverse, PAIR_ORDER + 1, 1, first,
-                                                  count, r, !placed || to.transposed, lane,
+            write_vectors<PAIR_LANES, PAIR_ORDER>(&of.r[0][0], turns, PAIR_ORDER + 1, 1, first,
+                                                  count, r, !placed || to.transposed, false, lane,
                                                   !placed         ? w
                                                   : to.transposed ? to.vh + matrix * count * r
                                                                   : to.u + matrix * r * count);

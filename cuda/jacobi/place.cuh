@@ -8,7 +8,7 @@
 
 enum {
     PLACE_THREADS = 256,
-    PLACE_WARPS = 4, /* of a block, one for each small matrix */
+    PLACE_WARPS = sizeof(scalar) > 8 ? 2 : 4, /* of a block, one for each small matrix */
     PLACE_SMALL_THREADS = PLACE_WARPS * (int)WARP,
     PLACE_ONCE = 8 /* vectors that are read at once */
 };
@@ -21,7 +21,7 @@ basis_vector(const struct jacobi_batch &q, scalar *extra, int64_t matrix, int j)
                    : extra + (matrix * (q.r - q.c) + j - q.c) * q.r;
 }
 
-/* Vector j of c entries. */
+/* Vector j of c entries, a column of conj(J). */
 static __device__ __forceinline__ const scalar *
 other_vector(const struct jacobi_batch &q, int64_t matrix, int j)
 {
@@ -92,13 +92,38 @@ write_value(const struct jacobi_batch &q, const struct jacobi_results &to, int64
     }
 }
 
+/* What a left vector with this largest entry is multiplied by. */
+static __device__ __forceinline__ scalar
+turn_of(scalar most)
+{
+#if TSVD_COMPLEX
+    return turns(most) ? n_conj(most) / r_sqrt(n_abs2(most)) : scalar(1);
+#else
+    return most < 0 ? REAL(-1) : REAL(1);
+#endif
+}
+
+/* An entry of that vector, of which the largest one becomes real, exactly.  by: turn_of(most) */
+static __device__ __forceinline__ scalar
+turned_entry(scalar x, scalar by, scalar most)
+{
+    const scalar turned = n_mul(by, x);
+
+    return x == most ? scalar(n_real(turned)) : turned;
+}
+
+/* How vectors are turned, by ranks. */
+struct place_turns {
+    const scalar *by, *most; /* as in turned_entry() */
+};
+
 /* Writes `count` vectors of n entries from rank `first` on to [count][n] if `rows`, or [n][count].
-   Entry i of the vector of rank j is sign[j] from[j vector + i entry].  LANES threads do that;
-   there are at most MOST vectors, and at most MOST entries. */
+   Entry i of the vector of rank j is from[j vector + i entry], turned; conjugated: the conjugate of
+   that.  LANES threads do that; there are at most MOST vectors, and at most MOST entries. */
 template <int LANES, int MOST>
 static __device__ __forceinline__ void
-write_vectors(const scalar *from, const scalar *sign, int vector, int entry, int first, int count,
-              int n, bool rows, int lane, scalar *to)
+write_vectors(const scalar *from, const struct place_turns &turns, int vector, int entry, int first,
+              int count, int n, bool rows, bool conjugated, int lane, scalar *to)
 {
     const int inner = rows ? n : count, outer = rows ? count : n;
 
@@ -109,7 +134,11 @@ write_vectors(const scalar *from, const scalar *sign, int vector, int entry, int
             const int i = lane + half, rank = first + (rows ? j : i);
 
             if (i < inner) {
-                to[j * inner + i] = sign[rank] * from[rank * vector + (rows ? i : j) * entry];
+                const scalar by = turns.by[rank], most = turns.most[rank];
+                const scalar x =
+                    turned_entry(from[rank * vector + (rows ? i : j) * entry], by, most);
+
+                to[j * inner + i] = conjugated ? n_conj(x) : x;
             }
         }
     }
@@ -135,6 +164,62 @@ read_vectors(const struct jacobi_batch &q, scalar *extra, bool longer, int64_t m
     }
 }
 
+/* How the vectors of a warp are turned, of which lane j has number j: by what the lanes know, and by
+   what they know of number j; an entry of this lane's left vector, and one of row j of Vh. */
+#if TSVD_COMPLEX
+typedef scalar lane_turns;
+
+static __device__ __forceinline__ lane_turns
+turn_lanes(scalar most)
+{
+    return turn_of(most);
+}
+
+static __device__ __forceinline__ scalar
+turned_in_lane(lane_turns by, scalar most, scalar x)
+{
+    return turned_entry(x, by, most);
+}
+
+static __device__ __forceinline__ lane_turns
+turns_of_row(lane_turns by, int j)
+{
+    return n_conj(__shfl_sync(0xffffffffu, by, j));
+}
+
+static __device__ __forceinline__ scalar
+turned_in_row(lane_turns of_row, int, scalar x)
+{
+    return n_mul(of_row, x);
+}
+#else
+typedef unsigned lane_turns; /* bit j: number j is negated */
+
+static __device__ __forceinline__ lane_turns
+turn_lanes(scalar most)
+{
+    return __ballot_sync(0xffffffffu, most < 0);
+}
+
+static __device__ __forceinline__ scalar
+turned_in_lane(lane_turns, scalar most, scalar x)
+{
+    return most < 0 ? -x : x;
+}
+
+static __device__ __forceinline__ lane_turns
+turns_of_row(lane_turns negative, int)
+{
+    return negative;
+}
+
+static __device__ __forceinline__ scalar
+turned_in_row(lane_turns negative, int j, scalar x)
+{
+    return negative >> j & 1 ? -x : x;
+}
+#endif
+
 /* All results in one pass, with the signs that tsvdi_cuda_dense_finish() gives to larger matrices.
    refused: only matrices that pairs.cuh refused. */
 static __global__ void
@@ -149,7 +234,7 @@ __launch_bounds__(PLACE_SMALL_THREADS)
     const int v_rows = (int)shape.v_rows, v_columns = (int)shape.v_columns;
     scalar(*const tile)[WARP + 1] = tiles[warp];
     scalar x[PLACE_ONCE], most = 0, *u, *vh;
-    unsigned negative;
+    lane_turns by;
     bool lost, transposed;
 
     if (matrix >= q.count || (refused && !q.refused[matrix])) {
@@ -170,21 +255,23 @@ __launch_bounds__(PLACE_SMALL_THREADS)
     for (int i = 0; i < (lane < to.k ? rows : 0); i++) {
         most = larger_entry(most, tile[lane][i]);
     }
-    negative = __ballot_sync(0xffffffffu, most < 0);
+    by = turn_lanes(most);
 #pragma unroll 8
     for (int i = 0; i < (lane < columns ? rows : 0); i++) {
-        const scalar entry = most < 0 ? -tile[lane][i] : tile[lane][i];
+        const scalar entry = turned_in_lane(by, most, tile[lane][i]);
 
-        u[i * columns + lane] = lost ? REAL(NAN) : entry;
+        u[i * columns + lane] = lost ? lost_entry() : entry;
     }
     for (int j = 0; j < v_rows; j += PLACE_ONCE) {
         read_vectors(q, extra, transposed, matrix, j, to.first, v_rows, v_columns, x);
 #pragma unroll
         for (int l = 0; l < PLACE_ONCE; l++) {
-            if (j + l < v_rows && lane < v_columns) {
-                const scalar entry = negative >> (j + l) & 1 ? -x[l] : x[l];
+            const lane_turns of_row = turns_of_row(by, j + l);
 
-                vh[(j + l) * v_columns + lane] = lost ? REAL(NAN) : entry;
+            if (j + l < v_rows && lane < v_columns) {
+                const scalar entry = turned_in_row(of_row, j + l, x[l]);
+
+                vh[(j + l) * v_columns + lane] = lost ? lost_entry() : entry;
             }
         }
     }

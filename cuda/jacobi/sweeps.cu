@@ -5,15 +5,15 @@
  * (csrc/cpu/jacobi/sweeps.c).  A round has three steps, each for all of its pairs of blocks at
  * once:
  *
- *     gram    G = Y^T Y of the columns Y of a pair
+ *     gram    G = Y^H Y of the columns Y of a pair
  *     meet    rotations on G, in shared memory, until each two columns of the pair have met once;
- *             their product is an orthogonal factor I + M
- *     mix     Y := Y + Y M, and the same for the vectors
+ *             their product is a unitary factor I + M
+ *     mix     Y := Y + Y M, and the same for the vectors, with conj(M)
  *
  * A pair whose columns are orthogonal already is skipped after the first step.
  *
- * G is that of kept columns, and so is M: with f_k the exponent of column k, the vectors are
- * multiplied by I + diag(2^f) M diag(2^-f).  I + M is never formed, as rounding its diagonal would
+ * G is that of kept columns, and so is M: with f_k the exponent of column k, J is multiplied by
+ * I + diag(2^-f) M diag(2^f).  I + M is never formed, as rounding its diagonal would
  * make columns longer (math/jacobi.h).  Rounding errors of G only make rotations less exact:
  * norms and cosines are found anew from the columns in each round.
  */
@@ -22,15 +22,17 @@
 #include "jacobi/large.h"
 
 enum {
-    BLOCK = 32,                      /* columns of a block */
-    PAIR = 2 * BLOCK,                /* columns of a pair of blocks */
-    EDGE = 4,                        /* rows and columns of a thread's part of a product */
-    ONCE = 16 / (int)sizeof(scalar), /* numbers of its 16-byte loads, EDGE or fewer */
-    APART = PAIR / EDGE * ONCE,      /* numbers between two of these loads */
+    BLOCK =
+        sizeof(scalar) > 8 ? 16 : 32, /* columns of a block, at most WARP: two matrices of PAIR x
+                                             PAIR fit into 64 KB of shared memory */
+    PAIR = 2 * BLOCK,                 /* columns of a pair of blocks */
+    EDGE = 4,                         /* rows and columns of a thread's part of a product */
+    ONCE = 16 / (int)sizeof(scalar),  /* numbers of its 16-byte loads, EDGE or fewer */
+    APART = PAIR / EDGE * ONCE,       /* numbers between two of these loads */
     TILES = PAIR / EDGE,
     GRAM_TILES = TILES * (TILES + 1) / 2, /* on and above the diagonal */
-    GRAM_THREADS = 160,                   /* whole warps, for GRAM_TILES */
-    GRAM_ROWS = 32,                       /* rows of a partial sum */
+    GRAM_THREADS = (GRAM_TILES + WARP - 1) / WARP * WARP,
+    GRAM_ROWS = 32, /* rows of a partial sum */
     GRAM_STRIDE = PAIR + ONCE,
     MEET_THREADS = 512,
     MIX_THREADS = TILES * TILES,
@@ -119,7 +121,7 @@ __launch_bounds__(THREADS)
 
     x += blockIdx.x * rows;
     for (int64_t i = me; i < rows; i += THREADS) {
-        most = r_max(most, r_abs(x[i]));
+        most = r_max(most, n_size(x[i]));
     }
     most = largest_of_warp(most);
     if (lane == 0) {
@@ -133,13 +135,12 @@ __launch_bounds__(THREADS)
     (void)r_split(most, &power);
     power = most > 0 ? power : 0;
     for (int64_t i = me; i < rows; i += THREADS) {
-        scalar y = x[i];
+        const scalar y = scaled_entry(x[i], power);
 
-        r_scale(&y, 1, power, &y);
         if (change) {
             x[i] = y;
         }
-        square = r_fma(y, y, square);
+        square = n_add_abs2(y, square);
     }
     square = warp_sum(square);
     if (lane == 0) {
@@ -277,7 +278,7 @@ __launch_bounds__(GRAM_THREADS) gram_kernel(const __grid_constant__ struct jacob
             const int i = k % GRAM_ROWS, l = k / GRAM_ROWS;
             const int64_t j = column_of(low, high, l);
 
-            y[i][l] = at + i < end && j < n ? q.columns.x[j * n + at + i] : REAL(0);
+            y[i][l] = at + i < end && j < n ? q.columns.x[j * n + at + i] : scalar(0);
         }
         __syncthreads();
         for (int i = 0; i < GRAM_ROWS && me < GRAM_TILES; i++) {
@@ -287,7 +288,7 @@ __launch_bounds__(GRAM_THREADS) gram_kernel(const __grid_constant__ struct jacob
             for (int k = 0; k < EDGE; k++) {
 #pragma unroll
                 for (int l = 0; l < EDGE; l++) {
-                    sum[k][l] = r_fma(a.at[k], b.at[l], sum[k][l]);
+                    sum[k][l] = n_fma(n_conj(a.at[k]), b.at[l], sum[k][l]);
                 }
             }
         }
@@ -331,7 +332,7 @@ static __device__ __forceinline__ bool
 receive_column(const struct jacobi_round &q, struct meeting_pair *p, int64_t j, int k)
 {
     const bool there = j < q.columns.n;
-    real norm = there ? r_sqrt(p->g[k * PAIR + k]) : REAL(0);
+    real norm = there ? r_sqrt(n_real(p->g[k * PAIR + k])) : REAL(0);
     real most = there ? q.columns.most[j] : REAL(0), factor = 1;
     int exponent = there ? q.columns.exponent[j] : 0;
 
@@ -355,6 +356,19 @@ receive_column(const struct jacobi_round &q, struct meeting_pair *p, int64_t j, 
     return factor != 1;
 }
 
+/* x, or what is as long as `most` if x is longer. */
+static __device__ __forceinline__ scalar
+no_longer(scalar x, real most)
+{
+#if TSVD_COMPLEX
+    const real size = n_abs(x);
+
+    return size > most ? n_scale(most / size, x) : x;
+#else
+    return r_max(-most, r_min(x, most));
+#endif
+}
+
 /* The rotations of step `number`, by a warp. */
 static __device__ __forceinline__ void
 find_turns(const struct jacobi_round &q, const struct meeting_pair *p, int number,
@@ -362,19 +376,21 @@ find_turns(const struct jacobi_round &q, const struct meeting_pair *p, int numbe
 {
     const int circle = PAIR - 1, i = (int)threadIdx.x;
     const int a = i == 0 ? 0 : 1 + (number + i) % circle, b = 1 + (number + circle - i) % circle;
-    const real norm_a = r_sqrt(r_max(p->g[a * PAIR + a], 0));
-    const real norm_b = r_sqrt(r_max(p->g[b * PAIR + b], 0)), most = norm_a * norm_b;
-    const scalar dot = r_max(-most, r_min(p->g[a * PAIR + b], most));
+    const real norm_a = r_sqrt(r_max(n_real(p->g[a * PAIR + a]), 0));
+    const real norm_b = r_sqrt(r_max(n_real(p->g[b * PAIR + b]), 0)), most = norm_a * norm_b;
+    const scalar dot = no_longer(p->g[a * PAIR + b], most);
     const struct jacobi_meeting meeting = jacobi_meet(dot, norm_a, p->exponent[a], norm_b,
                                                       p->exponent[b], JACOBI_WORTH * q.tolerance);
 
     const unsigned found = __ballot_sync(0xffffffffu, meeting.turns);
 
-    step->longer[i] = meeting.b_longer ? b : a;
-    step->shorter[i] = meeting.b_longer ? a : b;
-    step->turn[i] = meeting.turn;
+    if (BLOCK == WARP || i < BLOCK) { /* there are no more pairs */
+        step->longer[i] = meeting.b_longer ? b : a;
+        step->shorter[i] = meeting.b_longer ? a : b;
+        step->turn[i] = meeting.turn;
+    }
     if (i == 0) {
-        step->turns = __popc(found);
+        step->turns = __popc(found & 0xffffffffu >> (WARP - BLOCK));
     }
 }
 
@@ -388,7 +404,18 @@ mix_two(const struct jacobi_turn &turn, scalar *x, scalar *y)
     *y = jacobi_mixed(other, one, turn.less, -turn.back);
 }
 
-/* G := T^T G T, for a step's rotations T, by 2 x 2 blocks. */
+/* Replaces those of two rows of G, which are the conjugates of its columns. */
+static __device__ __forceinline__ void
+mix_rows(const struct jacobi_turn &turn, scalar *x, scalar *y)
+{
+    scalar one = n_conj(*x), other = n_conj(*y);
+
+    mix_two(turn, &one, &other);
+    *x = n_conj(one);
+    *y = n_conj(other);
+}
+
+/* G := T^H G T, for a step's rotations T, by 2 x 2 blocks. */
 static __device__ __forceinline__ void
 turn_gram(struct meeting_pair *p, const struct meeting_step &step)
 {
@@ -401,16 +428,16 @@ turn_gram(struct meeting_pair *p, const struct meeting_step &step)
 
         if (i == j) {
             if (down.x_grows > 0) { /* there is a rotation */
-                g[above + left] *= down.x_grows * down.x_grows;
-                g[below + right] *= r_max(down.y_square, 0);
+                g[above + left] = n_scale(down.x_grows * down.x_grows, g[above + left]);
+                g[below + right] = n_scale(r_max(down.y_square, 0), g[below + right]);
                 g[above + right] = g[below + left] = 0;
             }
             continue;
         }
         mix_two(across, &g[above + left], &g[above + right]);
         mix_two(across, &g[below + left], &g[below + right]);
-        mix_two(down, &g[above + left], &g[below + left]);
-        mix_two(down, &g[above + right], &g[below + right]);
+        mix_rows(down, &g[above + left], &g[below + left]);
+        mix_rows(down, &g[above + right], &g[below + right]);
     }
 }
 
@@ -424,8 +451,8 @@ turn_mix(struct meeting_pair *p, const struct meeting_step &step)
         scalar *const m = p->m + row * PAIR;
         const scalar one = m[x] + REAL(row == x), other = m[y] + REAL(row == y);
 
-        m[x] += r_fma(turn.forward, other, -(turn.less * one));
-        m[y] += r_fma(-turn.back, one, -(turn.less * other));
+        m[x] += n_fma(turn.forward, other, -n_scale(turn.less, one));
+        m[y] += n_fma(-turn.back, one, -n_scale(turn.less, other));
     }
 }
 
@@ -450,13 +477,15 @@ __launch_bounds__(MEET_THREADS)
     }
     __syncthreads();
     for (int k = me; k < PAIR * PAIR; k += MEET_THREADS) {
-        const int i = k / PAIR, j = k % PAIR, at = part_of(i) <= part_of(j) ? k : j * PAIR + i;
+        const int i = k / PAIR, j = k % PAIR;
+        const bool mirrored = part_of(i) > part_of(j);
+        const int at = mirrored ? j * PAIR + i : k;
         scalar sum = 0;
 
         for (int part = 0; part < q.gram_parts; part++) {
             sum += from[(int64_t)part * PAIR * PAIR + at];
         }
-        p.g[k] = sum;
+        p.g[k] = mirrored ? n_conj(sum) : sum;
         p.m[k] = 0;
     }
     __syncthreads();
@@ -466,10 +495,11 @@ __launch_bounds__(MEET_THREADS)
     changed = __syncthreads_or(changed);
     for (int k = me; k < PAIR * PAIR; k += MEET_THREADS) {
         const int i = k / PAIR, j = k % PAIR;
-        const scalar g = p.g[k] * p.factor[i] * p.factor[j];
+        const scalar old = p.g[k], half = n_scale(p.factor[i], old);
+        const scalar g = n_scale(p.factor[j], half);
 
         p.g[k] = g;
-        due += i < j && r_abs(g) > q.tolerance * p.norm[i] * p.norm[j];
+        due += i < j && entry_size(g) > bound_of_size(q.tolerance * p.norm[i] * p.norm[j]);
     }
     due = __syncthreads_or(due);
     if (!due && !changed) {
@@ -501,8 +531,8 @@ __launch_bounds__(MEET_THREADS)
         const int i = k / PAIR, j = k % PAIR;
         const scalar m = p.m[k];
 
-        mix_v[k] = jacobi_shifted(m, p.exponent[j] - p.exponent[i]);
-        mix_x[k] = p.factor[i] * m;
+        mix_v[k] = n_conj(jacobi_shifted_entry(m, p.exponent[j] - p.exponent[i]));
+        mix_x[k] = n_scale(p.factor[i], m);
     }
     if (me < PAIR) {
         q.factor[pair * PAIR + me] = p.factor[me];
@@ -546,7 +576,7 @@ __launch_bounds__(MIX_THREADS) mix_kernel(const __grid_constant__ struct jacobi_
             const int i = k % MIX_ROWS;
             const int64_t j = column_of(low, high, k / MIX_ROWS);
 
-            y[k] = at + i < end && j < n ? x[j * n + at + i] : REAL(0);
+            y[k] = at + i < end && j < n ? x[j * n + at + i] : scalar(0);
         }
         __syncthreads();
 #pragma unroll 4
@@ -558,7 +588,7 @@ __launch_bounds__(MIX_THREADS) mix_kernel(const __grid_constant__ struct jacobi_
             for (int i = 0; i < EDGE; i++) {
 #pragma unroll
                 for (int j = 0; j < EDGE; j++) {
-                    sum[i][j] = r_fma(a.at[i], b.at[j], sum[i][j]);
+                    sum[i][j] = n_fma(a.at[i], b.at[j], sum[i][j]);
                 }
             }
         }
@@ -573,7 +603,7 @@ __launch_bounds__(MIX_THREADS) mix_kernel(const __grid_constant__ struct jacobi_
                 const int line = place_in(row, i);
 
                 if (at + line < end && j < n) {
-                    x[j * n + at + line] = r_fma(factor, y[own * MIX_ROWS + line], sum[i][k]);
+                    x[j * n + at + line] = n_fma_real(factor, y[own * MIX_ROWS + line], sum[i][k]);
                 }
             }
         }

@@ -1,6 +1,6 @@
 /*
- * One-sided Jacobi on the device: matrices of up to 32 x 32.  Those of more than 16 rows come here
- * if pairs.cuh refuses them.
+ * One-sided Jacobi on the device: matrices of up to 32 x 32, or of complex128 of up to 16 x 16.
+ * Those of more than PAIR_LANES rows come here if pairs.cuh refuses them.
  *
  * G threads of a warp have a matrix.  A thread has a row of X and one of J in its registers, so
  * that rotations of columns need nothing of other threads.  What is known of a column as a whole,
@@ -14,12 +14,13 @@
  * places.
  *
  * A rotation is applied as three shears, one fused operation an entry each: for the upper column a
- * and the lower one b, whatever the sign of s,
+ * and the lower one b, whatever the sign or phase of s,
  *
- *     a' = c a + s b,   b' = c b - s a:   a += h b,   b -= s a,   a += h b,   h = s / (1 + c),
+ *     a' = c a + s b,   b' = c b - conj(s) a:
+ *     a += h b,   b -= conj(s) a,   a += h b,   h = s / (1 + c),
  *
- * for c = 1 - h s.  Small angles take no 1 - c that would be rounded.  With 2^shift the scale of b
- * over that of a, h and s become h 2^shift and s / 2^shift in X: with forward and back of
+ * for c = 1 - h conj(s).  Small angles take no 1 - c that would be rounded.  With 2^shift the scale
+ * of b over that of a, h and s become h 2^shift and s / 2^shift in X: with forward and back of
  * math/jacobi.h, h 2^shift = forward / (1 + c) if a is the longer column, and else, as the roles
  * change, -back / (1 + c).  No factor overflows, as back is at most about the quotient of kept
  * norms.  Where forward underflows, its shears do nothing.  A pair that is not turned has zeros.
@@ -36,7 +37,8 @@ enum {
     JACOBI_STEP = TSVD_SINGLE ? 12 : 192,
     /* Norms are kept between 2^-JACOBI_FAR and 2^JACOBI_FAR: scaling brings the largest entry, or
        the norm, to 2^(JACOBI_STEP / 2) from 1 at most.  A norm is at most sqrt(32) times the
-       largest entry, and that is at most twice its power of two. */
+       largest entry, sqrt(64) times its size if it is complex, and that is at most twice its power
+       of two. */
     JACOBI_FAR = JACOBI_STEP / 2 + 4
 };
 
@@ -127,9 +129,9 @@ entry(struct jacobi_row<G> &row, int j)
 static __device__ __forceinline__ void
 shear(const struct jacobi_shears &turn, scalar *a, scalar *b)
 {
-    *a = r_fma(turn.half, *b, *a);
-    *b = r_fma(turn.whole, *a, *b);
-    *a = r_fma(turn.half, *b, *a);
+    *a = n_fma(turn.half, *b, *a);
+    *b = n_fma(turn.whole, *a, *b);
+    *a = n_fma(turn.half, *b, *a);
 }
 
 /* ---- the ring ---- */
@@ -179,7 +181,7 @@ place_of(const struct jacobi_place &is)
 
 /* What is gathered: a sum, but for LARGEST. */
 enum jacobi_gather {
-    DOTS,    /* of pair i: its product */
+    DOTS,    /* of pair i: its product a^H b */
     SQUARES, /* of place i: the square of the norm */
     LARGEST  /* of place i: the largest magnitude */
 };
@@ -189,24 +191,30 @@ enum jacobi_gather {
    step a lane sends the half of its numbers that it does not need to a lane that does, so that half
    as many are left. */
 template <int G, enum jacobi_gather WHAT, int FIRST, int COUNT>
-static __device__ __forceinline__ scalar
+static __device__ __forceinline__ auto
 gather(const struct jacobi_row<G> &x, int lane)
 {
     if constexpr (COUNT == 1) {
         const scalar own = FIRST < G / 2 ? x.top[FIRST % (G / 2)] : x.bottom[FIRST % (G / 2)];
 
-        return WHAT == DOTS      ? own * x.bottom[FIRST % (G / 2)]
-               : WHAT == SQUARES ? own * own
-                                 : r_abs(own);
+        if constexpr (WHAT == DOTS) {
+            return n_mul(n_conj(own), x.bottom[FIRST % (G / 2)]);
+        } else {
+            return WHAT == SQUARES ? n_abs2(own) : n_size(own);
+        }
     } else {
         constexpr int half = COUNT / 2, mask = half * (WHAT == DOTS ? 2 : 1);
-        const scalar low = gather<G, WHAT, FIRST, half>(x, lane);
-        const scalar high = gather<G, WHAT, FIRST + half, half>(x, lane);
+        const auto low = gather<G, WHAT, FIRST, half>(x, lane);
+        const auto high = gather<G, WHAT, FIRST + half, half>(x, lane);
         const bool upper = (lane & mask) > 0;
-        const scalar own = upper ? high : low;
-        const scalar got = __shfl_xor_sync(0xffffffffu, upper ? low : high, mask);
+        const auto own = upper ? high : low;
+        const auto got = __shfl_xor_sync(0xffffffffu, upper ? low : high, mask);
 
-        return WHAT == LARGEST ? r_max(own, got) : own + got;
+        if constexpr (WHAT == LARGEST) {
+            return r_max(own, got);
+        } else {
+            return own + got;
+        }
     }
 }
 
@@ -233,8 +241,8 @@ scale_columns(struct jacobi_row<G> *x, real *of, int place, real factor)
     __syncwarp();
 #pragma unroll
     for (int p = 0; p < G / 2; p++) {
-        x->top[p] *= of[p];
-        x->bottom[p] *= of[G / 2 + p];
+        x->top[p] = n_scale(of[p], x->top[p]);
+        x->bottom[p] = n_scale(of[G / 2 + p], x->bottom[p]);
     }
 }
 
@@ -280,7 +288,7 @@ goes_by_rows(struct jacobi_row<G> &x, real most)
 
 #pragma unroll
     for (int k = 0; k < G; k++) {
-        row_most = r_max(row_most, r_abs(entry<G>(x, k)));
+        row_most = r_max(row_most, n_size(entry<G>(x, k)));
     }
     (void)r_split(row_most, &row_size);
     (void)r_split(most, &column_size); /* 0 of zeros */
@@ -367,17 +375,32 @@ at_most_one(real x)
 }
 
 /* -x, or x. */
+static __device__ __forceinline__ real
+signed_as(bool minus, real x)
+{
+    return r_from_bits((real_int)((real_uint)r_bits(x) ^ (minus ? R_SIGN_BIT : 0)));
+}
+
+#if TSVD_COMPLEX
 static __device__ __forceinline__ scalar
 signed_as(bool minus, scalar x)
 {
-    return r_from_bits((real_int)((real_uint)r_bits(x) ^ (minus ? R_SIGN_BIT : 0)));
+    return {signed_as(minus, x.re), signed_as(minus, x.im)};
+}
+#endif
+
+/* 1 + x y, if x has the phase of y. */
+static __device__ __forceinline__ real
+one_and_product(scalar x, scalar y)
+{
+    return n_real(n_fma(x, n_conj(y), 1));
 }
 
 /* The rotation of this thread's column and the other one, by their product; updates own->norm.
    active: they may turn.  top: this thread's is the upper one; norm, exponent: of the other one.
    Both threads compute the same.  The formulas are those of math/jacobi.h, in which x is the longer
-   column, but h, g, t and s have the other sign if that is the upper one: s is what the lower
-   column takes of the upper one. */
+   column, but h, g, t and s have the phase of `dot`, and the other sign if x is the upper column: s
+   is what the lower column takes of the upper one, which takes -conj(s) of the lower one. */
 static __device__ __forceinline__ struct jacobi_meeting_of_rows
 meet_columns(struct jacobi_column *own, bool active, bool top, scalar dot, real norm, int exponent,
              real tolerance)
@@ -391,26 +414,28 @@ meet_columns(struct jacobi_column *own, bool active, bool top, scalar dot, real 
     const real product = x * y, inverse = short_reciprocal(product);
     const real ratio = y * inverse * y;
     const real r = at_most_one(ratio * scale);
-    const scalar h = signed_as(top_longer, dot) * inverse;
+    const scalar h = n_scale(inverse, signed_as(top_longer, dot));
     const real apart = (1 - r) * (1 + r);
-    const scalar cross = 2 * r * h;
-    const real square = r_fma(apart, apart, cross * cross);
-    const scalar g = 2 * h * short_reciprocal(r_fma(square, short_inverse_root(square), apart));
-    const scalar t = r * g;
-    const real c = short_inverse_root(r_fma(t, t, 1));
-    const scalar s = t * c;
+    const scalar cross = n_scale(2 * r, h), twice = n_scale(2, h);
+    const real square = r_fma(apart, apart, n_abs2(cross));
+    const real sum = r_fma(square, short_inverse_root(square), apart);
+    const scalar g = n_scale(short_reciprocal(sum), twice);
+    const scalar t = n_scale(r, g);
+    const real c = short_inverse_root(n_add_abs2(t, 1));
+    const scalar s = n_scale(c, t);
     const real half = -short_reciprocal(1 + c);
-    const scalar forward = s * scale, back = shift_top == 0 ? s : g * c * ratio;
-    const real grows = r_fma(longer ? t * r : -g, h, 1); /* factor of the norm's square */
+    const scalar forward = n_scale(scale, s);
+    const scalar back = shift_top == 0 ? s : n_scale(ratio, n_scale(c, g));
+    const real grows = one_and_product(longer ? n_scale(r, t) : -g, h); /* of the norm's square */
     struct jacobi_meeting_of_rows meeting = {};
 
-    meeting.turns = active && product > 0 && r_abs(h) > tolerance;
+    meeting.turns = active && product > 0 && entry_size(h) > bound_of_size(tolerance);
     meeting.even = !meeting.turns || shift_top == 0;
     if (meeting.turns) {
         meeting.j.whole = s;
-        meeting.j.half = s * half;
+        meeting.j.half = n_scale(half, n_conj(s));
         meeting.x.whole = top_longer ? back : forward;
-        meeting.x.half = (top_longer ? forward : back) * half;
+        meeting.x.half = n_scale(half, n_conj(top_longer ? forward : back));
         if (longer || grows >= JACOBI_CANCELS) {
             own->norm *= grows * short_inverse_root(grows);
         } else {
@@ -436,7 +461,7 @@ template <int G>
 static __device__ __forceinline__ scalar
 begin_turn(const struct jacobi_row<G> &row, const struct jacobi_shears &turn, int p)
 {
-    return r_fma(turn.half, row.bottom[p], row.top[p]);
+    return n_fma(turn.half, row.bottom[p], row.top[p]);
 }
 
 /* The other two shears, with results to the registers of the next places.  The first shear of the
@@ -445,8 +470,8 @@ template <int G>
 static __device__ __forceinline__ void
 end_turn(struct jacobi_row<G> *row, const struct jacobi_shears &turn, int p, scalar first)
 {
-    const scalar second = r_fma(turn.whole, first, row->bottom[p]);
-    const scalar third = r_fma(turn.half, second, first);
+    const scalar second = n_fma(turn.whole, first, row->bottom[p]);
+    const scalar third = n_fma(turn.half, second, first);
 
     (p > 0 ? row->bottom[p - 1] : row->top[1]) = second;
     (p == 0 ? row->top[0] : p + 1 < G / 2 ? row->top[p + 1] : row->bottom[p]) = third;
@@ -509,7 +534,7 @@ __launch_bounds__(JACOBI_WARP_THREADS, jacobi_warp_blocks(VECTORS ? 2 * G : G))
     __shared__ struct jacobi_warp<G> warps[JACOBI_WARP_THREADS / WARP];
     const int lane = (int)threadIdx.x % G, slot = (int)threadIdx.x % WARP / G;
     const int64_t matrix = ((int64_t)blockIdx.x * JACOBI_WARP_THREADS + threadIdx.x) / G;
-    const bool present = matrix < q.count && (G < WARP || q.refused[matrix]);
+    const bool present = matrix < q.count && (G != PAIR_ORDER || q.refused[matrix]);
     const real tolerance = jacobi_tolerance(q.r);
     scalar *const from = q.w + (present ? matrix : 0) * q.c * q.r, *const w = from + lane;
     struct jacobi_warp<G> &warp = warps[threadIdx.x / WARP];
@@ -601,10 +626,10 @@ __launch_bounds__(JACOBI_WARP_THREADS, jacobi_warp_blocks(VECTORS ? 2 * G : G))
             const real factor = __shfl_sync(0xffffffffu, inverse, k, G);
 
             if (present && k < q.c && lane < q.r) {
-                w[k * q.r] = entry<G>(x, k) * factor;
+                w[k * q.r] = n_scale(factor, entry<G>(x, k));
             }
             if (present && k < q.c && lane < q.c) {
-                v[k * q.c] = entry<G>(j, k);
+                v[k * q.c] = n_conj(entry<G>(j, k));
             }
         }
     }

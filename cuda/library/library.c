@@ -63,6 +63,8 @@ tsvd_cuda_library(const struct core_services *core)
         .leave = tsvdi_cuda_leave,
         .backend_f64 = tsvdi_cuda_f64,
         .backend_f32 = tsvdi_cuda_f32,
+        .backend_c128 = tsvdi_cuda_c128,
+        .backend_c64 = tsvdi_cuda_c64,
     };
 
     services = core;

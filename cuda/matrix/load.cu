@@ -6,7 +6,7 @@
 
 enum {
     LOAD_ROWS = 8,
-    SMALL_THREADS = 128,
+    SMALL_THREADS = sizeof(scalar) > 8 ? 64 : 128,
     SMALL_GROUP = 4, /* threads of a small matrix, at least */
     SMALL_LOADS = 8  /* loads that a thread has in flight */
 };
@@ -71,7 +71,7 @@ largest_kernel(const __grid_constant__ struct dense_source from, const struct ti
 
         if (row + i < q.r && column + j < q.c) {
             const real_int bits =
-                size_bits(*(const scalar *)(a + (row + i) * from.row + (column + j) * from.column));
+                size_bits(read_entry(a + (row + i) * from.row + (column + j) * from.column));
 
             most = bits > most ? bits : most;
         }
@@ -116,10 +116,9 @@ load_kernel(const __grid_constant__ struct dense_source from, const struct tilin
         const int i = q.by_row ? k : (int)threadIdx.x, j = q.by_row ? (int)threadIdx.x : k;
 
         if (row + i < q.r && column + j < q.c) {
-            scalar x = *(const scalar *)(a + (row + i) * from.row + (column + j) * from.column);
+            const scalar x = read_entry(a + (row + i) * from.row + (column + j) * from.column);
 
-            r_scale(&x, 1, scaled ? exponent : 0, &x);
-            tile[j][i] = ordinary ? x : REAL(0);
+            tile[j][i] = ordinary ? scaled_entry(x, scaled ? exponent : 0) : REAL(0);
         }
     }
     __syncthreads();
@@ -158,7 +157,7 @@ __launch_bounds__(SMALL_THREADS)
             x[k] = 0;
             to[k] = by_row ? place * stride + line : line * stride + place;
             if (present && at + k * group < entries) {
-                x[k] = *(const scalar *)(a + line * outer + place * inner);
+                x[k] = read_entry(a + line * outer + place * inner);
             }
             for (place += group; place >= length; place -= length) {
                 line++;
@@ -189,10 +188,10 @@ __launch_bounds__(SMALL_THREADS)
     line = lane / r;
     place = lane % r;
     for (int at = lane; at < entries; at += group) {
-        scalar x = tile[line * stride + place];
+        const scalar x = tile[line * stride + place];
 
-        r_scale(&x, 1, scaled ? exponent : 0, &x);
-        w[matrix * entries + at] = kind == ORDINARY ? x : REAL(0);
+        w[matrix * entries + at] =
+            kind == ORDINARY ? scaled_entry(x, scaled ? exponent : 0) : REAL(0);
         for (place += group; place >= r; place -= r) {
             line++;
         }

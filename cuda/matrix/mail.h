@@ -12,14 +12,15 @@
 
 #include "kernels.h"
 
-enum { MESSAGE_WORDS = sizeof(scalar) / 4 };
+enum { MESSAGE_WORDS = sizeof(scalar) / 4, PART_WORDS = sizeof(real) / 4 };
 
-struct alignas(8 * MESSAGE_WORDS) message {
+struct alignas(8 * PART_WORDS) message {
     unsigned long long word[MESSAGE_WORDS];
 };
 
+/* Of a real number, or of one part of a complex one. */
 static __device__ __forceinline__ void
-send(struct message *to, scalar x, unsigned step)
+send_part(unsigned long long *to, real x, unsigned step)
 {
     const unsigned long long tag = (unsigned long long)step << 32;
 
@@ -35,38 +36,60 @@ send(struct message *to, scalar x, unsigned step)
 #endif
 }
 
+static __device__ __forceinline__ void
+send(struct message *to, scalar x, unsigned step)
+{
+    send_part(to->word, n_real(x), step);
+#if TSVD_COMPLEX
+    send_part(to->word + PART_WORDS, n_imag(x), step);
+#endif
+}
+
 static __device__ __forceinline__ struct message
 look(const struct message *from)
 {
     struct message m;
 
+    for (int i = 0; i < MESSAGE_WORDS; i += PART_WORDS) {
 #if TSVD_SINGLE
-    asm volatile("ld.relaxed.gpu.b64 %0, [%1];" : "=l"(m.word[0]) : "l"(from));
+        asm volatile("ld.relaxed.gpu.b64 %0, [%1];" : "=l"(m.word[i]) : "l"(from->word + i));
 #else
-    asm volatile("ld.relaxed.gpu.v2.b64 {%0, %1}, [%2];"
-                 : "=l"(m.word[0]), "=l"(m.word[1])
-                 : "l"(from));
+        asm volatile("ld.relaxed.gpu.v2.b64 {%0, %1}, [%2];"
+                     : "=l"(m.word[i]), "=l"(m.word[i + 1])
+                     : "l"(from->word + i));
 #endif
+    }
     return m;
 }
 
 static __device__ __forceinline__ bool
 is_of(struct message m, unsigned step)
 {
+    bool all = true;
+
+    for (int i = 0; i < MESSAGE_WORDS; i++) {
+        all = all && (unsigned)(m.word[i] >> 32) == step;
+    }
+    return all;
+}
+
+static __device__ __forceinline__ real
+part_in(const unsigned long long *word)
+{
 #if TSVD_SINGLE
-    return (unsigned)(m.word[0] >> 32) == step;
+    return __uint_as_float((unsigned)word[0]);
 #else
-    return (unsigned)(m.word[0] >> 32) == step && (unsigned)(m.word[1] >> 32) == step;
+    return __longlong_as_double((long long)(word[1] << 32 | (unsigned)word[0]));
 #endif
 }
 
 static __device__ __forceinline__ scalar
 number_in(struct message m)
 {
-#if TSVD_SINGLE
-    return __uint_as_float((unsigned)m.word[0]);
+#if TSVD_COMPLEX
+    return {part_in(m.word), part_in(m.word + PART_WORDS)};
 #else
-    return __longlong_as_double((long long)(m.word[1] << 32 | (unsigned)m.word[0]));
+    return part_in(m.word);
 #endif
 }
 

@@ -9,8 +9,10 @@
  *   matrix/split_sums.h       products over many terms
  *
  * All of them work on W, r x c with r >= c and column-major, with contiguous columns: A, or its
- * transpose if A has more columns than rows, times a power of two.  W = Q B P^T, and what A's U is
- * made of is Q, or P if W is the transpose.
+ * transpose (not its conjugate) if A has more columns than rows, times a power of two.
+ *
+ *     A = W    = Q B P^H          U = Q L,        Vh = R P^H
+ *     A = W^T  = conj(P) B^T Q^T  U = conj(P) L,  Vh = R Q^T
  */
 #ifndef TSVDI_CUDA_MATRIX_MATRIX_H
 #define TSVDI_CUDA_MATRIX_MATRIX_H
@@ -27,6 +29,39 @@ struct cuda_matrices {
     real_int *exponent;          /* [count] of the largest magnitudes */
     char *kind;                  /* [count] */
 };
+
+/* An entry of a matrix of the caller's, whose address need not be a multiple of its size. */
+static __device__ __forceinline__ scalar
+read_entry(const char *at)
+{
+#if TSVD_COMPLEX
+    return {((const real *)at)[0], ((const real *)at)[1]};
+#else
+    return *(const scalar *)at;
+#endif
+}
+
+/* x 2^-exponent. */
+static __device__ __forceinline__ scalar
+scaled_entry(scalar x, real_int exponent)
+{
+    const real_int one = exponent / 2, other = exponent - one;
+    const real factor = r_pow2((int)-one), rest = r_pow2((int)-other);
+
+    return n_scale(rest, n_scale(factor, x));
+}
+
+/* What entries are compared by: |x|, or, as here it cannot overflow, |x|^2.  It is the same where
+   real and imaginary part are exchanged. */
+static __device__ __forceinline__ real
+entry_size(scalar x)
+{
+#if TSVD_COMPLEX
+    return x.re * x.re + x.im * x.im;
+#else
+    return r_abs(x);
+#endif
+}
 
 /* Where results are made.  All arrays are device memory. */
 struct cuda_results {
@@ -61,9 +96,10 @@ struct dense_block {
     int64_t stride; /* numbers between the rows of the array that holds a matrix's vectors */
     int rows;       /* 0: vector j is column j of that array, X := Q X; 1: it is row j,
                        X := X Q^T.  Either way every vector x becomes Q x */
+    int conjugated; /* 1: the array holds the conjugates of the vectors: X := conj(Q) X, or X Q^H */
 };
 
-/* reflectors.cu: replaces vectors x by H_begin ... H_(end-1) x, or by the transpose times x.
+/* reflectors.cu: replaces vectors x by H_begin ... H_(end-1) x, or by the adjoint times x.
    d_work: the bytes for end - begin reflectors, or for more. */
 uint64_t tsvdi_cuda_dense_reflect_bytes(int64_t rows, int64_t reflectors, int64_t count,
                                         int64_t vectors);
@@ -73,7 +109,7 @@ tsvd_status tsvdi_cuda_dense_reflect(struct tsvd_context *ctx, const struct dens
 
 /* results.cu: L or R, [rows][columns], becomes the corner of an array; beyond it there are zeros,
    and ones on the diagonal that begins at its lower right.  Of each of `count` matrices. */
-tsvd_status tsvdi_cuda_dense_place(struct cuda_call *call, int64_t count, const scalar *d_from,
+tsvd_status tsvdi_cuda_dense_place(struct cuda_call *call, int64_t count, const real *d_from,
                                    int64_t rows, int64_t columns, scalar *d_to, int64_t to_rows,
                                    int64_t to_columns);
 
@@ -91,12 +127,60 @@ dense_shape_of(const struct dense_problem *p)
     return {k, p->a.rows, p->full ? p->a.rows : k, p->full ? p->a.columns : k, p->a.columns};
 }
 
-/* A left vector has the sign that makes its largest entry positive; on a tie, the first one.  This
-   finds that entry: `most` begins with 0, and the entries come in order. */
+/* A left vector is turned so that its largest entry is real and positive; on a tie, the first one.
+   This finds that entry: `most` begins with 0, and the entries come in order. */
 static __device__ __forceinline__ scalar
 larger_entry(scalar most, scalar entry)
 {
-    return r_abs(entry) > r_abs(most) ? entry : most;
+    return entry_size(entry) > entry_size(most) ? entry : most;
+}
+
+/* Whether a vector with this largest entry has to be turned. */
+static __device__ __forceinline__ bool
+turns(scalar most)
+{
+#if TSVD_COMPLEX
+    return most.im != 0 || most.re < 0;
+#else
+    return most < 0;
+#endif
+}
+
+/* An entry of a left vector once `most`, the vector's largest entry, is made real and positive, and
+   one of the row of Vh that belongs to it.  Only if turns(most). */
+static __device__ __forceinline__ scalar
+turned_left(scalar x, scalar most)
+{
+#if TSVD_COMPLEX
+    const real size = r_sqrt(n_abs2(most));
+
+    return x == most ? scalar(size) : n_mul(x, n_conj(most / size));
+#else
+    (void)most;
+    return -x;
+#endif
+}
+
+static __device__ __forceinline__ scalar
+turned_right(scalar x, scalar most)
+{
+#if TSVD_COMPLEX
+    return n_mul(x, most / r_sqrt(n_abs2(most)));
+#else
+    (void)most;
+    return -x;
+#endif
+}
+
+/* What belongs to a matrix that is not finite. */
+static __device__ __forceinline__ scalar
+lost_entry(void)
+{
+#if TSVD_COMPLEX
+    return {REAL(NAN), REAL(NAN)};
+#else
+    return REAL(NAN);
+#endif
 }
 
 /* A value with the scale of A. */

@@ -11,10 +11,14 @@
 #include "kernels.h"
 #include "math/reflector.h"
 
+/* Columns of a panel.  Threads have sums of all of them in registers. */
+enum { PANEL_WIDTH = sizeof(scalar) > 8 ? DENSE_WIDTH / 2 : DENSE_WIDTH };
+
 /* A column, or row, whose entries but the first have a smaller sum of squares counts as one with
-   zeros there.  The largest entry of a matrix is 1 or more, so that this changes it by far less
-   than rounding does; and above it no sum of squares has lost anything to underflow, so that
-   reflectors need no scaling: v = (1, scale x). */
+   zeros there, and so does an imaginary part of the first, whose square counts with them.  The
+   largest entry of a matrix is 1 or more, so that this changes it by far less than rounding does;
+   and above it no sum of squares has lost anything to underflow, so that reflectors need no
+   scaling: v = (1, scale x). */
 #if TSVD_SINGLE
 #define DENSE_NOTHING REAL(0x1p-100)
 #else
@@ -25,7 +29,13 @@
 static __device__ __forceinline__ struct reflector
 reflector_of(scalar first, real squares)
 {
+#if TSVD_COMPLEX
+    return n_imag(first) * n_imag(first) + squares >= DENSE_NOTHING
+               ? reflector_make(first, squares, 1)
+               : reflector_make(n_real(first), 0, 1);
+#else
     return reflector_make(first, squares >= DENSE_NOTHING ? squares : REAL(0), 1);
+#endif
 }
 
 /* Blocks that work together, as one of them sees it. */

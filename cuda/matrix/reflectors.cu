@@ -1,27 +1,30 @@
 /*
  * Reflectors on vectors, by matrix products.
  *
- * A block of b reflectors is H_0 ... H_(b-1) = I - V T V^T, where V has the vectors v_i as columns
+ * A block of b reflectors is H_0 ... H_(b-1) = I - V T V^H, where V has the vectors v_i as columns
  * and T is upper triangular (Schreiber & Van Loan, SIAM J. Sci. Stat. Comput. 10 (1989)).  A single
  * reflector has T = tau, and two neighbouring blocks together have V = (V_1, V_2) and
  *
- *     T = ( T_1  -T_1 (V_1^T V_2) T_2 )
+ *     T = ( T_1  -T_1 (V_1^H V_2) T_2 )
  *         (            T_2            ).
  *
- * So T follows from the Gram matrix V^T V by doubling.  It has a zero row and column where tau is
+ * So T follows from the Gram matrix V^H V by doubling.  It has a zero row and column where tau is
  * zero, so that a block is filled up with reflectors that are zero.
  *
  * With W = V T, formed from the scaled vectors, a block takes two products:
  *
- *                  H x                      H^T x
- *     columns      X -= W (V^T X)           X -= V (W^T X)
- *     rows         X -= (X V) W^T           X -= (X W) V^T
+ *                  H x                      H^H x
+ *     columns      X -= W (V^H X)           X -= V (W^H X)
+ *     rows         X -= (X V) W^H           X -= (X W) V^H
+ *
+ * Rows are those of X^H: the array holds the conjugates of the vectors.  Where it holds the vectors
+ * themselves, or columns are conjugates, V and T are those of conj(H), the conjugates of H's.
  *
  * If the vectors are much fewer than their entries, W would be more work than the blocks save, and
- * T is applied to V^T X, or X V, instead.
+ * T is applied to V^H X, or X V, instead.
  *
  * Several blocks are a group.  What belongs to a group is made at once, by few launches: V and W,
- * [matrix][block][entries][b], V^T V and T, [matrix][block][b][b].  The entries of all blocks of a
+ * [matrix][block][entries][b], V^H V and T, [matrix][block][b][b].  The entries of all blocks of a
  * group are those from its first reflector on; the products with X leave out what is zero in a
  * whole block.
  */
@@ -32,6 +35,8 @@
 
 enum {
     COPY_ROWS = 8,
+    TRIANGLE = sizeof(scalar) > 8 ? DENSE_BLOCK / 2 : DENSE_BLOCK, /* reflectors that a thread block
+                                                                      finds T of */
     TRIANGLE_THREADS = 256,
     TRIANGLE_LINES = 8, /* rows of a product that threads have at once */
     SUM_LINES = 8,
@@ -40,8 +45,8 @@ enum {
     ROUNDING = 8 * 256 /* bytes: carve() rounds the sizes of eight arrays up */
 };
 
-static_assert((DENSE_BLOCK & (DENSE_BLOCK - 1)) == 0 && DENSE_BLOCK >= 8 && DENSE_BLOCK <= 64,
-              "one thread block finds T of these reflectors");
+static_assert((DENSE_BLOCK & (DENSE_BLOCK - 1)) == 0 && DENSE_BLOCK >= 16 && DENSE_BLOCK <= 64,
+              "one thread block finds T of these reflectors, or of half of them");
 static_assert(DENSE_GROUP >= DENSE_BLOCK_MOST, "a group has a block at least");
 
 static int64_t
@@ -77,7 +82,7 @@ parts_of(int64_t rows, int64_t columns, int64_t terms, int64_t count)
 
 struct reflect_workspace {
     scalar *v, *w, *gram, *t, *half;
-    scalar *y, *ty; /* V^T X and T V^T X, or their transposes */
+    scalar *y, *ty; /* V^H X and T V^H X, or X V and X V T */
     scalar *parts;  /* of products over many terms */
 };
 
@@ -98,12 +103,12 @@ size_of(int64_t rows, int64_t reflectors, int64_t count, int64_t vectors)
     struct reflect_size size;
     int64_t each, wanted, one;
 
-    /* more reflectors make larger products with the vectors, but V^T V and T take more work for
+    /* more reflectors make larger products with the vectors, but V^H V and T take more work for
        each of them; with few vectors the number of launches counts */
     size.width = few ? (int64_t)DENSE_BLOCK_MOST
                      : most(least(vectors / DENSE_BLOCK_SHARE, DENSE_BLOCK_MOST) / DENSE_BLOCK, 1) *
                            DENSE_BLOCK;
-    /* a reflector in V, W, V^T V, T and half */
+    /* a reflector in V, W, V^H V, T and half */
     each = rows + rows / DENSE_PART_TERMS + 1 + least(rows, 2 * vectors) + 5 * size.width / 2;
     wanted = most(DENSE_GROUP_LEAST, few ? least(DENSE_GROUP, reflectors) * each
                                          : count * (vectors + size.width) * each);
@@ -158,9 +163,10 @@ struct reflect_group {
     int64_t begin, end;    /* the reflectors */
     int64_t width, blocks; /* reflectors of a block, and blocks */
     int64_t entries;       /* of a vector, from `begin` on */
-    int64_t parts, each;   /* V^T V is a sum of `parts` products over `each` entries; V is
+    int64_t parts, each;   /* V^H V is a sum of `parts` products over `each` entries; V is
                               padded with zeros after its entries */
-    int uses_w;            /* 0: T is applied to V^T X, or X V, instead */
+    int uses_w;            /* 0: T is applied to V^H X, or X V, instead */
+    int conjugated;        /* 1: V and T are the conjugates of the reflectors' */
 };
 
 /* V.  A block copies a tile. */
@@ -179,9 +185,10 @@ gather_kernel(const __grid_constant__ struct reflect_group g, scalar *v)
         const int64_t j = g.begin + left + (right ? x : y), i = g.begin + first + (right ? y : x);
         const bool there = j < g.end && i < g.f.rows;
 
-        tile[right ? y : x][right ? x : y] = there && i > j + right
-                                                 ? w[right ? i * g.f.ld + j : j * g.f.ld + i]
-                                                 : REAL(there && i == j + right);
+        const scalar entry = there && i > j + right ? w[right ? i * g.f.ld + j : j * g.f.ld + i]
+                                                    : REAL(there && i == j + right);
+
+        tile[right ? y : x][right ? x : y] = g.conjugated ? n_conj(entry) : entry;
     }
     __syncthreads();
     v += matrix * reflectors * lines;
@@ -195,16 +202,16 @@ gather_kernel(const __grid_constant__ struct reflect_group g, scalar *v)
 }
 
 /* Doubles the diagonal blocks of t, from HALF reflectors each, until there is one.  In t, T of each
-   block is on the diagonal, and V^T V above.  A thread has a column of the new corner, and every
+   block is on the diagonal, and V^H V above.  A thread has a column of the new corner, and every
    TRIANGLE_LINES-th row. */
 template <int HALF>
 static __device__ __forceinline__ void
-double_blocks(scalar (*t)[DENSE_BLOCK + 1], scalar *product)
+double_blocks(scalar (*t)[TRIANGLE + 1], scalar *product)
 {
     constexpr int LINES = HALF < TRIANGLE_LINES ? HALF : (int)TRIANGLE_LINES, EACH = HALF / LINES;
     const int j = (int)threadIdx.x % HALF, line = (int)threadIdx.x / HALF % LINES;
     const int pair = (int)threadIdx.x / (HALF * LINES), at = 2 * HALF * pair;
-    const bool active = at < DENSE_BLOCK;
+    const bool active = at < TRIANGLE;
     scalar sum[EACH];
 
     if (active) {
@@ -218,7 +225,7 @@ double_blocks(scalar (*t)[DENSE_BLOCK + 1], scalar *product)
 
 #pragma unroll
             for (int k = 0; k < EACH; k++) {
-                sum[k] = r_fma(t[at + line + k * LINES][at + HALF + l], factor, sum[k]);
+                sum[k] = n_fma(t[at + line + k * LINES][at + HALF + l], factor, sum[k]);
             }
         }
 #pragma unroll
@@ -238,7 +245,7 @@ double_blocks(scalar (*t)[DENSE_BLOCK + 1], scalar *product)
 
 #pragma unroll
             for (int k = 0; k < EACH; k++) {
-                sum[k] = r_fma(t[at + line + k * LINES][at + l], factor, sum[k]);
+                sum[k] = n_fma(t[at + line + k * LINES][at + l], factor, sum[k]);
             }
         }
 #pragma unroll
@@ -247,27 +254,27 @@ double_blocks(scalar (*t)[DENSE_BLOCK + 1], scalar *product)
         }
     }
     __syncthreads();
-    if constexpr (2 * HALF < DENSE_BLOCK) {
+    if constexpr (2 * HALF < TRIANGLE) {
         double_blocks<2 * HALF>(t, product);
     }
 }
 
-/* T of DENSE_BLOCK neighbouring reflectors: a piece of a block's T, with zeros left of it. */
+/* T of TRIANGLE neighbouring reflectors: a piece of a block's T, with zeros left of it. */
 static __global__ void
 __launch_bounds__(TRIANGLE_THREADS)
     triangle_kernel(const __grid_constant__ struct reflect_group g, const scalar *grams, scalar *ts)
 {
-    __shared__ scalar t[DENSE_BLOCK][DENSE_BLOCK + 1];
-    __shared__ scalar product[DENSE_BLOCK / 2 * DENSE_BLOCK / 2];
+    __shared__ scalar t[TRIANGLE][TRIANGLE + 1];
+    __shared__ scalar product[TRIANGLE / 2 * TRIANGLE / 2];
     const int64_t matrix = blockIdx.x / g.blocks, block = blockIdx.x % g.blocks;
-    const int width = (int)g.width, first = (int)blockIdx.y * DENSE_BLOCK;
-    const int size = width - first < DENSE_BLOCK ? width - first : (int)DENSE_BLOCK;
+    const int width = (int)g.width, first = (int)blockIdx.y * TRIANGLE;
+    const int size = width - first < TRIANGLE ? width - first : (int)TRIANGLE;
     const int64_t begin = g.begin + block * width + first;
     const int64_t corner = (int64_t)blockIdx.x * width * width + (int64_t)first * width;
     const scalar *tau = g.f.tau + matrix * g.f.tau_next;
 
-    for (int k = (int)threadIdx.x; k < DENSE_BLOCK * DENSE_BLOCK; k += TRIANGLE_THREADS) {
-        const int i = k / DENSE_BLOCK, j = k % DENSE_BLOCK;
+    for (int k = (int)threadIdx.x; k < TRIANGLE * TRIANGLE; k += TRIANGLE_THREADS) {
+        const int i = k / TRIANGLE, j = k % TRIANGLE;
 
         if (i <= j && j < size && begin + j < g.end) {
             copy_start(&t[i][j], i == j ? tau + begin + j : grams + corner + i * width + first + j);
@@ -278,6 +285,12 @@ __launch_bounds__(TRIANGLE_THREADS)
     copies_commit();
     copies_wait(0);
     __syncthreads();
+    if (TSVD_COMPLEX && g.conjugated) {
+        if (threadIdx.x < TRIANGLE) {
+            t[threadIdx.x][threadIdx.x] = n_conj(t[threadIdx.x][threadIdx.x]);
+        }
+        __syncthreads();
+    }
     double_blocks<1>(t, product);
     for (int i = (int)threadIdx.x / WARP; i < size; i += TRIANGLE_THREADS / WARP) {
         for (int j = (int)threadIdx.x % WARP; j < first + size; j += WARP) {
@@ -339,23 +352,23 @@ multiply_long(struct cuda_call *call, int split, int64_t rows, int64_t columns, 
                               d_c, count);
     }
     if (parts == 1) {
-        return tsvdi_cuda_multiply_add(call, TSVD_SINGLE, rows, columns, terms, 1, a, b, 0, d_c,
+        return tsvdi_cuda_multiply_add(call, SCALAR_KIND, rows, columns, terms, 1, a, b, 0, d_c,
                                        columns, size, count);
     }
     a.stride = each * step_a;
     b.stride = each * step_b;
-    TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, rows, columns, each, 1, a, b, 0, d_parts,
+    TSVD_TRY(tsvdi_cuda_multiply_add(call, SCALAR_KIND, rows, columns, each, 1, a, b, 0, d_parts,
                                      columns, size, parts));
     a.d = (const scalar *)a.d + parts * a.stride;
     b.d = (const scalar *)b.d + parts * b.stride;
-    TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, rows, columns, rest, 1, a, b, 0,
+    TSVD_TRY(tsvdi_cuda_multiply_add(call, SCALAR_KIND, rows, columns, rest, 1, a, b, 0,
                                      d_parts + parts * size, columns, size, 1));
     TSVD_TRY(sum_parts_of(call, d_parts, parts + (rest > 0), size, d_c, 1));
 out:
     return ret;
 }
 
-/* T of each block, from V^T V and what triangle_kernel made of it: by doubling. */
+/* T of each block, from V^H V and what triangle_kernel made of it: by doubling. */
 static tsvd_status
 double_triangles(struct cuda_call *call, const struct reflect_group *g,
                  const struct reflect_workspace *workspace)
@@ -363,7 +376,7 @@ double_triangles(struct cuda_call *call, const struct reflect_group *g,
     const int64_t width = g->width, size = width * width, count = g->f.count * g->blocks;
     tsvd_status ret = TSVD_OK;
 
-    for (int64_t half = DENSE_BLOCK; half < width; half *= 2) {
+    for (int64_t half = TRIANGLE; half < width; half *= 2) {
         for (int64_t at = 0; at + half < width; at += 2 * half) {
             const int64_t other = least(half, width - at - half), corner = at * width + at + half;
             const struct cuda_factor gram = {workspace->gram + corner, width, size, 0};
@@ -372,9 +385,9 @@ double_triangles(struct cuda_call *call, const struct reflect_group *g,
                                               0};
             const struct cuda_factor product = {workspace->half, other, half * other, 0};
 
-            TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, half, other, other, 1, gram, below,
+            TSVD_TRY(tsvdi_cuda_multiply_add(call, SCALAR_KIND, half, other, other, 1, gram, below,
                                              0, workspace->half, other, half * other, count));
-            TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, half, other, half, -1, above,
+            TSVD_TRY(tsvdi_cuda_multiply_add(call, SCALAR_KIND, half, other, half, -1, above,
                                              product, 0, workspace->t + corner, width, size,
                                              count));
         }
@@ -389,8 +402,8 @@ make_group(struct cuda_call *call, const struct reflect_group *g,
            const struct reflect_workspace *workspace)
 {
     const int64_t b = g->width, count = g->f.count * g->blocks, lines = g->parts * g->each;
-    const struct cuda_factor v = {workspace->v, b, g->each * b, 0},
-                             turned = {workspace->v, b, g->each * b, 1};
+    const struct cuda_factor v = {workspace->v, b, g->each * b, TSVDI_AS_STORED},
+                             adjoint = {workspace->v, b, g->each * b, TSVDI_ADJOINT};
     const struct cuda_factor v_whole = {workspace->v, b, lines * b, 0},
                              t = {workspace->t, b, b * b, 0};
     tsvd_status ret = TSVD_OK;
@@ -400,22 +413,22 @@ make_group(struct cuda_call *call, const struct reflect_group *g,
                     dim3(TILE, COPY_ROWS), 0, call->stream>>>(*g, workspace->v);
     CUDA_LAUNCHED(call);
     if (g->parts == 1 && g->f.split) {
-        TSVD_TRY(multiply_split(call, b, b, g->each, turned, b, v, b, DENSE_PART_TERMS,
+        TSVD_TRY(multiply_split(call, b, b, g->each, adjoint, b, v, b, DENSE_PART_TERMS,
                                 workspace->gram, count));
     } else {
-        TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, b, b, g->each, 1, turned, v, 0,
+        TSVD_TRY(tsvdi_cuda_multiply_add(call, SCALAR_KIND, b, b, g->each, 1, adjoint, v, 0,
                                          g->parts > 1 ? workspace->parts : workspace->gram, b,
                                          b * b, count * g->parts));
     }
     if (g->parts > 1) {
         TSVD_TRY(sum_parts_of(call, workspace->parts, g->parts, b * b, workspace->gram, count));
     }
-    triangle_kernel<<<dim3((unsigned)count, blocks_for(b, DENSE_BLOCK)), TRIANGLE_THREADS, 0,
+    triangle_kernel<<<dim3((unsigned)count, blocks_for(b, TRIANGLE)), TRIANGLE_THREADS, 0,
                       call->stream>>>(*g, workspace->gram, workspace->t);
     CUDA_LAUNCHED(call);
     TSVD_TRY(double_triangles(call, g, workspace));
     if (g->uses_w) {
-        TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, g->entries, b, b, 1, v_whole, t, 0,
+        TSVD_TRY(tsvdi_cuda_multiply_add(call, SCALAR_KIND, g->entries, b, b, 1, v_whole, t, 0,
                                          workspace->w, b, g->entries * b, count));
     }
 out:
@@ -437,7 +450,8 @@ apply_block(struct cuda_call *call, const struct reflect_group *g, int64_t block
     const struct cuda_factor w = {workspace->w + (block * g->entries + skipped) * b, b,
                                   g->blocks * g->entries * b, 0};
     const struct cuda_factor t = {workspace->t + block * b * b, b, g->blocks * b * b,
-                                  x.rows ? !transposed : transposed};
+                                  (x.rows != 0) != (transposed != 0) ? TSVDI_ADJOINT
+                                                                     : TSVDI_AS_STORED};
     const struct cuda_factor made = {workspace->y, x.rows ? b : n, b * n, 0};
     scalar *const d_x = x.d_x + (x.rows ? begin : begin * x.stride);
     const struct cuda_factor to = {d_x, x.stride, x.next, 0};
@@ -446,8 +460,8 @@ apply_block(struct cuda_call *call, const struct reflect_group *g, int64_t block
     struct cuda_factor y = made;
     tsvd_status ret = TSVD_OK;
 
-    first.transposed = !x.rows;
-    last.transposed = x.rows;
+    first.form = x.rows ? TSVDI_AS_STORED : TSVDI_ADJOINT;
+    last.form = x.rows ? TSVDI_ADJOINT : TSVDI_AS_STORED;
     if (x.rows) {
         TSVD_TRY(multiply_long(call, g->f.split, n, b, entries, to, 1, first, b, workspace->parts,
                                workspace->y, count));
@@ -457,11 +471,11 @@ apply_block(struct cuda_call *call, const struct reflect_group *g, int64_t block
     }
     if (!g->uses_w) {
         y.d = workspace->ty;
-        TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, x.rows ? n : b, x.rows ? b : n, b, 1,
+        TSVD_TRY(tsvdi_cuda_multiply_add(call, SCALAR_KIND, x.rows ? n : b, x.rows ? b : n, b, 1,
                                          x.rows ? made : t, x.rows ? t : made, 0, workspace->ty,
                                          y.ld, b * n, count));
     }
-    TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, x.rows ? n : entries, x.rows ? entries : n,
+    TSVD_TRY(tsvdi_cuda_multiply_add(call, SCALAR_KIND, x.rows ? n : entries, x.rows ? entries : n,
                                      b, -1, x.rows ? y : last, x.rows ? last : y, 1, d_x, x.stride,
                                      x.next, count));
 out:
@@ -481,6 +495,7 @@ apply_group(struct tsvd_context *ctx, struct reflect_group *g, struct dense_bloc
     g->parts = parts_of(g->width, g->width, g->entries, g->f.count * g->blocks);
     g->each = (g->entries + g->parts - 1) / g->parts;
     g->uses_w = 2 * x.count >= g->entries;
+    g->conjugated = x.rows != x.conjugated;
     TSVD_TRY(make_group(call, g, workspace));
     for (int64_t k = 0; k < g->blocks; k++) {
         TSVD_TRY(

@@ -14,9 +14,8 @@ enum {
 /* ---- before the reflectors ---- */
 
 static __global__ void
-__launch_bounds__(THREADS)
-    place_kernel(const scalar *from, int64_t rows, int64_t columns, scalar *to, int64_t to_rows,
-                 int64_t to_columns, int64_t parts)
+__launch_bounds__(THREADS) place_kernel(const real *from, int64_t rows, int64_t columns, scalar *to,
+                                        int64_t to_rows, int64_t to_columns, int64_t parts)
 {
     const int64_t matrix = blockIdx.x / parts;
     const int64_t at = (int64_t)(blockIdx.x % parts) * THREADS + threadIdx.x;
@@ -31,7 +30,7 @@ __launch_bounds__(THREADS)
 }
 
 tsvd_status
-tsvdi_cuda_dense_place(struct cuda_call *call, int64_t count, const scalar *d_from, int64_t rows,
+tsvdi_cuda_dense_place(struct cuda_call *call, int64_t count, const real *d_from, int64_t rows,
                        int64_t columns, scalar *d_to, int64_t to_rows, int64_t to_columns)
 {
     const int64_t parts = blocks_for(to_rows * to_columns, THREADS);
@@ -68,7 +67,7 @@ largest_kernel(const scalar *u, struct dense_shape shape, int64_t parts, int64_t
          i += SIGN_LINES) {
         const scalar entry = u[(first + i) * shape.u_columns + j];
 
-        if (r_abs(entry) > r_abs(most)) {
+        if (entry_size(entry) > entry_size(most)) {
             most = entry;
             at = i;
         }
@@ -80,8 +79,8 @@ largest_kernel(const scalar *u, struct dense_shape shape, int64_t parts, int64_t
         for (int line = 1; line < SIGN_LINES; line++) {
             const scalar other = value[line][x];
 
-            if (r_abs(other) > r_abs(most) ||
-                (r_abs(other) == r_abs(most) && place[line][x] < at)) {
+            if (entry_size(other) > entry_size(most) ||
+                (entry_size(other) == entry_size(most) && place[line][x] < at)) {
                 most = other;
                 at = place[line][x];
             }
@@ -90,13 +89,13 @@ largest_kernel(const scalar *u, struct dense_shape shape, int64_t parts, int64_t
     }
 }
 
-/* The factor of each vector, 1 or -1; and the values with the scale of A (exponent NULL: they have
-   it), or NaN for a matrix that is not finite.  `lanes` threads of a warp look through the parts of
-   a vector. */
+/* The largest entry of each left vector, to `turn`; and the values with the scale of A (exponent
+   NULL: they have it), or NaN for a matrix that is not finite.  `lanes` threads of a warp look
+   through the parts of a vector. */
 static __global__ void
 __launch_bounds__(THREADS)
-    factor_kernel(int64_t k, int64_t count, int64_t parts, int lanes, const scalar *largest,
-                  const char *kind, const real_int *exponent, real *s, scalar *factor)
+    finish_kernel(int64_t k, int64_t count, int64_t parts, int lanes, const scalar *largest,
+                  const char *kind, const real_int *exponent, real *s, scalar *turn)
 {
     const int64_t at = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / lanes, matrix = at / k;
     const int64_t lane = threadIdx.x % (unsigned)lanes;
@@ -106,7 +105,7 @@ __launch_bounds__(THREADS)
     for (int64_t part = lane; part < parts && at < k * count; part += lanes) {
         const scalar other = largest[(matrix * parts + part) * k + at % k];
 
-        if (r_abs(other) > r_abs(most)) {
+        if (entry_size(other) > entry_size(most)) {
             most = other;
             place = part;
         }
@@ -115,7 +114,8 @@ __launch_bounds__(THREADS)
         const scalar other = __shfl_xor_sync(0xffffffffu, most, apart);
         const int64_t there = __shfl_xor_sync(0xffffffffu, place, apart);
 
-        if (r_abs(other) > r_abs(most) || (r_abs(other) == r_abs(most) && there < place)) {
+        if (entry_size(other) > entry_size(most) ||
+            (entry_size(other) == entry_size(most) && there < place)) {
             most = other;
             place = there;
         }
@@ -124,17 +124,17 @@ __launch_bounds__(THREADS)
         return;
     }
     s[at] = scaled_value(s[at], exponent == NULL ? 0 : exponent[matrix], kind[matrix] == NONFINITE);
-    if (factor != NULL) {
-        factor[at] = most < 0 ? REAL(-1) : REAL(1);
+    if (turn != NULL) {
+        turn[at] = most;
     }
 }
 
-/* Multiplies the first k columns, or, by_row, rows, by their factors; fills what belongs to a
-   matrix that is not finite with NaN. */
+/* Turns the first k columns of U, or, by_row, rows of Vh, by the largest entries of the columns of
+   U; fills what belongs to a matrix that is not finite with NaN. */
 static __global__ void
 __launch_bounds__(THREADS)
     turn_kernel(int64_t rows, int64_t columns, int by_row, int64_t k, int64_t parts,
-                const scalar *factor, const char *kind, scalar *x)
+                const scalar *turn, const char *kind, scalar *x)
 {
     const int64_t matrix = blockIdx.x / parts;
     const int64_t begin = (int64_t)(blockIdx.x % parts) * THREADS * TURN_ENTRIES + threadIdx.x;
@@ -148,9 +148,10 @@ __launch_bounds__(THREADS)
             const int64_t vector = by_row ? at / columns : at % columns;
 
             if (lost) {
-                x[at] = REAL(NAN);
-            } else if (vector < k && factor[matrix * k + vector] < 0) {
-                x[at] = -x[at];
+                x[at] = lost_entry();
+            } else if (vector < k && turns(turn[matrix * k + vector])) {
+                x[at] = by_row ? turned_right(x[at], turn[matrix * k + vector])
+                               : turned_left(x[at], turn[matrix * k + vector]);
             }
         }
     }
@@ -164,24 +165,32 @@ __launch_bounds__(THREADS)
                         const real_int *exponent, real *s, scalar *u, scalar *vh)
 {
     const int64_t matrix = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / group;
-    const int lane = (int)threadIdx.x % group, slot = (int)threadIdx.x % WARP / group;
+    const int lane = (int)threadIdx.x % group;
     const int k = (int)shape.k, rows = (int)shape.u_rows, columns = (int)shape.u_columns;
     const bool present = matrix < count, lost = present && kind[matrix] == NONFINITE;
-    unsigned negative = 0; /* bit j: vector j changes its sign */
 
     u += matrix * rows * columns;
     vh += matrix * shape.v_rows * shape.v_columns;
     for (int first = 0; first < k; first += group) {
-        const int j = first + lane;
+        const int j = first + lane, some = k - first < group ? k - first : group;
         scalar most = 0;
-        unsigned found;
 
 #pragma unroll 4
         for (int i = 0; i < (present && j < k ? rows : 0); i++) {
             most = larger_entry(most, u[i * columns + j]);
         }
-        found = __ballot_sync(0xffffffffu, most < 0) >> slot * group;
-        negative |= (found & 0xffffffffu >> (WARP - group)) << first;
+        for (int i = 0; i < (!lost && turns(most) ? rows : 0); i++) {
+            u[i * columns + j] = turned_left(u[i * columns + j], most);
+        }
+        for (int i = 0; i < some; i++) {
+            const scalar by = __shfl_sync(0xffffffffu, most, i, group);
+            scalar *const row = vh + (first + i) * shape.v_columns;
+
+            for (int at = lane; at < (present && !lost && turns(by) ? shape.v_columns : 0);
+                 at += group) {
+                row[at] = turned_right(row[at], by);
+            }
+        }
     }
     if (!present) {
         return;
@@ -191,18 +200,11 @@ __launch_bounds__(THREADS)
 
         *value = scaled_value(*value, exponent == NULL ? 0 : exponent[matrix], lost);
     }
-    for (int j = lane; j < columns; j += group) {
-        for (int i = 0; i < (lost || (j < k && negative >> j & 1) ? rows : 0); i++) {
-            u[i * columns + j] = lost ? REAL(NAN) : -u[i * columns + j];
-        }
+    for (int at = lane; at < (lost ? rows * columns : 0); at += group) {
+        u[at] = lost_entry();
     }
-    for (int i = 0; i < (int)shape.v_rows; i++) {
-        scalar *const row = vh + i * shape.v_columns;
-
-        for (int j = lane; j < (lost || (i < k && negative >> i & 1) ? shape.v_columns : 0);
-             j += group) {
-            row[j] = lost ? REAL(NAN) : -row[j];
-        }
+    for (int at = lane; at < (lost ? shape.v_rows * shape.v_columns : 0); at += group) {
+        vh[at] = lost_entry();
     }
 }
 
@@ -238,13 +240,13 @@ tsvdi_cuda_dense_finish_bytes(int64_t count, struct dense_shape shape)
 
 static tsvd_status
 turn(struct cuda_call *call, const struct cuda_matrices *in, int64_t rows, int64_t columns,
-     int by_row, int64_t k, const scalar *d_factor, scalar *d_x)
+     int by_row, int64_t k, const scalar *d_turn, scalar *d_x)
 {
     const int64_t parts = blocks_for(rows * columns, (int64_t)THREADS * TURN_ENTRIES);
     tsvd_status ret = TSVD_OK;
 
     turn_kernel<<<(unsigned)(parts * in->count), THREADS, 0, call->stream>>>(
-        rows, columns, by_row, k, parts, d_factor, in->kind, d_x);
+        rows, columns, by_row, k, parts, d_turn, in->kind, d_x);
     CUDA_LAUNCHED(call);
 out:
     return ret;
@@ -258,7 +260,7 @@ tsvdi_cuda_dense_finish(struct cuda_call *call, const struct cuda_matrices *in,
     const int64_t k = shape.k, count = in->count, parts = out->u != NULL ? sign_parts(shape) : 0;
     const int64_t across = blocks_for(k, TILE);
     const int lanes = parts < WARP ? 1 : (int)WARP;
-    scalar *const d_factor = (scalar *)d_work, *const d_largest = d_factor + count * k;
+    scalar *const d_turn = (scalar *)d_work, *const d_largest = d_turn + count * k;
     tsvd_status ret = TSVD_OK;
 
     if (out->u != NULL && k <= WARP && shape.u_rows * shape.u_columns <= DENSE_WARP_ENTRIES &&
@@ -270,13 +272,13 @@ tsvdi_cuda_dense_finish(struct cuda_call *call, const struct cuda_matrices *in,
                          call->stream>>>(out->u, shape, parts, across, d_largest);
         CUDA_LAUNCHED(call);
     }
-    factor_kernel<<<blocks_for(k * count * lanes, THREADS), THREADS, 0, call->stream>>>(
+    finish_kernel<<<blocks_for(k * count * lanes, THREADS), THREADS, 0, call->stream>>>(
         k, count, parts, lanes, d_largest, in->kind, d_exponent, out->s,
-        out->u != NULL ? d_factor : NULL);
+        out->u != NULL ? d_turn : NULL);
     CUDA_LAUNCHED(call);
     if (out->u != NULL) {
-        TSVD_TRY(turn(call, in, shape.u_rows, shape.u_columns, 0, k, d_factor, out->u));
-        TSVD_TRY(turn(call, in, shape.v_rows, shape.v_columns, 1, k, d_factor, out->vh));
+        TSVD_TRY(turn(call, in, shape.u_rows, shape.u_columns, 0, k, d_turn, out->u));
+        TSVD_TRY(turn(call, in, shape.v_rows, shape.v_columns, 1, k, d_turn, out->vh));
     }
 out:
     return ret;

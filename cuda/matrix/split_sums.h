@@ -27,7 +27,7 @@ multiply_split(struct cuda_call *call, int64_t rows, int64_t columns, int64_t te
     for (int64_t at = 0; at < terms; at += each) {
         const int64_t some = terms - at < each ? terms - at : each;
 
-        TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, rows, columns, some, 1, a, b, at > 0,
+        TSVD_TRY(tsvdi_cuda_multiply_add(call, SCALAR_KIND, rows, columns, some, 1, a, b, at > 0,
                                          d_c, columns, rows * columns, count));
         a.d = (const scalar *)a.d + some * step_a;
         b.d = (const scalar *)b.d + some * step_b;

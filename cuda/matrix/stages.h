@@ -2,9 +2,9 @@
  * The reduction of W to bidiagonal form on the device as a list of stages.  Each takes orthogonal
  * factors off what the one before has left:
  *
- *     M_0 = W,   M_s = Q_s M_(s+1) P_s^T,   and the last one leaves B
+ *     M_0 = W,   M_s = Q_s M_(s+1) P_s^H,   and the last one leaves B
  *
- * so that W = Q B P^T with Q = Q_0 Q_1 ... and P = P_0 P_1 ...  To add a stage: its row, at the end
+ * so that W = Q B P^H with Q = Q_0 Q_1 ... and P = P_0 P_1 ...  To add a stage: its row, at the end
  * of the file of its algorithm, and its place in shape_run() of dense.cu.  Mirrors
  * csrc/cpu/matrix/stages.h.
  */
@@ -38,12 +38,13 @@ struct stage {
     tsvd_status (*factor)(struct tsvd_context *ctx, const struct cuda_dense *run,
                           const struct stage_run *own, char *d_work, enum stage_outcome *outcome);
 
-    /* Replaces vectors x by Q x, or P x if `right`, or by the transpose times x. */
+    /* Replaces vectors x by Q x, or P x if `right`, or by the adjoint times x. */
     tsvd_status (*apply)(struct tsvd_context *ctx, const struct stage_run *own, int right,
                          int transposed, struct dense_block x, char *d_work);
 
     /* Instead of apply(), if Q has fewer columns than rows: Q X of each matrix.  The k vectors are
-       the columns of X, [c][k], and of the result, [r][k]; or the rows, [k][c] and [k][r]. */
+       the columns of X, [c][k], and of the result, [r][k]; or the rows, [k][c] and [k][r].  None
+       are conjugates. */
     tsvd_status (*expand)(struct cuda_call *call, const struct stage_run *own, int64_t k, int rows,
                           const scalar *d_x, scalar *d_to, char *d_work);
 };

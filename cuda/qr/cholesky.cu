@@ -3,19 +3,19 @@
  * Nakatsukasa, Yanagisawa & Fukaya, ETNA 44 (2015)).  Nearly all of its work is products, but it
  * cannot do every matrix.
  *
- *     W^T W = L L^T,  W1 = W L^-T,  W1^T W1 = I + E
+ *     W^H W = L L^H,  W1 = W L^-H,  W1^H W1 = I + E
  *
- * Let T be the upper triangle of E with half of its diagonal.  Then I + E = (I + T)^T (I + T) but
- * for squares of E, and W = Q R with Q = W1 (I - T) and R = (I + T) L^T.  Memory keeps W1 and
+ * Let T be the upper triangle of E with half of its diagonal.  Then I + E = (I + T)^H (I + T) but
+ * for squares of E, and W = Q R with Q = W1 (I - T) and R = (I + T) L^H.  Memory keeps W1 and
  * I - T: what Q multiplies is small, and is multiplied by I - T first.
  *
- * Nothing is assumed of W.  The rows of W1 come from substitution, so that W1 L^T = W holds but for
+ * Nothing is assumed of W.  The rows of W1 come from substitution, so that W1 L^H = W holds but for
  * rounding, whatever L is; and E is computed from W1, with an error of r eps at most.  So E alone
  * tells whether Q and R are good.  Columns of very different lengths do no harm: the errors of
- * W^T W and of L are relative to the lengths.
+ * W^H W and of L are relative to the lengths.
  *
- * If the columns of the triangle of E are shorter than sqrt(eps / 8), then Q R = W1 (I - T^2) L^T
- * differs from W by less than c eps / 8 times its norm, and an entry of Q^T Q from that of I by
+ * If the columns of the triangle of E are shorter than sqrt(eps / 8), then Q R = W1 (I - T^2) L^H
+ * differs from W by less than c eps / 8 times its norm, and an entry of Q^H Q from that of I by
  * less than sqrt(c) eps.  If they are longer, but ||E|| <= 1/2, W1 is well-conditioned, and a
  * second pass with W1 in W's place succeeds.  That serves condition numbers up to about 1e7, or 1e3
  * in float32, of W with columns of equal lengths.
@@ -25,9 +25,9 @@
 #include "qr/qr.h"
 
 enum {
-    BLOCK = WARP,   /* columns of a block of L */
-    THREADS = 128,  /* of a block; each has a row */
-    SUM_SHARES = 8, /* threads that share a sum over parts */
+    BLOCK = sizeof(scalar) > 8 ? WARP / 2 : WARP, /* columns of a block of L */
+    THREADS = 128,                                /* of a block; each has a row */
+    SUM_SHARES = 8,                               /* threads that share a sum over parts */
     CHECK_THREADS = 256,
     PASSES = 2,    /* most Cholesky factors */
     GEMM_TILE = 64 /* assumed order of a tile of a product */
@@ -55,18 +55,19 @@ struct triangle {
     real inverse[BLOCK];
 };
 
-/* x := x L^-T.  Quotients are corrected by their remainders. */
+/* x := x L^-H.  Quotients are corrected by their remainders. */
 static __device__ __forceinline__ void
 solve_row(const struct triangle &t, scalar (&x)[BLOCK])
 {
 #pragma unroll
     for (int k = 0; k < BLOCK; k++) {
-        const scalar quotient = x[k] * t.inverse[k];
+        const scalar quotient = n_scale(t.inverse[k], x[k]);
 
-        x[k] = r_fma(r_fma(-quotient, t.l[k * BLOCK + k], x[k]), t.inverse[k], quotient);
+        x[k] = n_fma_real(t.inverse[k], n_fma_real(-n_real(t.l[k * BLOCK + k]), quotient, x[k]),
+                          quotient);
 #pragma unroll
         for (int j = k + 1; j < BLOCK; j++) {
-            x[j] = r_fma(-x[k], t.l[k * BLOCK + j], x[j]);
+            x[j] = n_fma(-x[k], n_conj(t.l[k * BLOCK + j]), x[j]);
         }
     }
 }
@@ -81,7 +82,7 @@ struct rows {
     scalar *parts;       /* [count][blocks][width][width] out: parts of the Gram matrix */
 };
 
-/* Replaces the columns by their product with L^-T, and makes their Gram matrix. */
+/* Replaces the columns by their product with L^-H, and makes their Gram matrix. */
 template <bool SOLVE, bool GRAM>
 static __global__ void
 __launch_bounds__(THREADS, CHOLESKY_FILL) rows_kernel(const struct rows q)
@@ -106,7 +107,7 @@ __launch_bounds__(THREADS, CHOLESKY_FILL) rows_kernel(const struct rows q)
         }
         __syncthreads();
         if (t < BLOCK) {
-            triangle.inverse[t] = 1 / triangle.l[t * (BLOCK + 1)];
+            triangle.inverse[t] = 1 / n_real(triangle.l[t * (BLOCK + 1)]);
         }
     }
     for (int64_t first = block * THREADS; first < q.r; first += q.blocks * THREADS) {
@@ -148,7 +149,7 @@ __launch_bounds__(THREADS, CHOLESKY_FILL) rows_kernel(const struct rows q)
                 for (int k = 0; k < SIDE * SIDE * PACK; k++) {
                     const int i = k / PACK / SIDE, j = k / PACK % SIDE;
 
-                    sum[i][j] = r_fma(left[i].x[k % PACK], right[j].x[k % PACK], sum[i][j]);
+                    sum[i][j] = n_fma(n_conj(left[i].x[k % PACK]), right[j].x[k % PACK], sum[i][j]);
                 }
             }
         }
@@ -172,7 +173,8 @@ __launch_bounds__(THREADS, CHOLESKY_FILL) rows_kernel(const struct rows q)
                 all += tile[(g * TILES + t) * SIDE * SIDE + k];
             }
             if (i < q.width && j < q.width) {
-                part[i * q.width + j] = part[j * q.width + i] = all;
+                part[i * q.width + j] = n_conj(all);
+                part[j * q.width + i] = all;
             }
         }
     }
@@ -208,7 +210,7 @@ __launch_bounds__(CHECK_THREADS)
     const int64_t at = (int64_t)blockIdx.x * CHECK_THREADS + threadIdx.x;
 
     if (at < c * count) {
-        diagonal[at] = gram[at * c + at % c];
+        diagonal[at] = n_real(gram[at * c + at % c]);
     }
 }
 
@@ -242,19 +244,19 @@ __launch_bounds__(THREADS)
         scalar factor;
 
         __syncthreads();
-        factor = -l[k * BLOCK + lane] / l[k * BLOCK + k];
+        factor = -l[k * BLOCK + lane] / n_real(l[k * BLOCK + k]);
         for (int j = k + 1 + part; j < width; j += THREADS / BLOCK) {
-            l[j * BLOCK + lane] = r_fma(factor, l[k * BLOCK + j], l[j * BLOCK + lane]);
+            l[j * BLOCK + lane] = n_fma(factor, n_conj(l[k * BLOCK + j]), l[j * BLOCK + lane]);
         }
     }
     __syncthreads();
     if (t < BLOCK) {
-        root[t] = r_sqrt(l[t * BLOCK + t]);
+        root[t] = r_sqrt(n_real(l[t * BLOCK + t]));
         triangle.inverse[t] = 1 / root[t];
     }
     __syncthreads();
     for (int k = part; k < BLOCK; k += THREADS / BLOCK) {
-        l[k * BLOCK + lane] = lane > k ? l[k * BLOCK + lane] / root[k] : root[k];
+        l[k * BLOCK + lane] = lane > k ? l[k * BLOCK + lane] / root[k] : scalar(root[k]);
         if (block == 0 && lane >= k && lane < width) {
             lower[k * c + first + lane] = l[k * BLOCK + lane];
         }
@@ -292,7 +294,7 @@ __launch_bounds__(CHECK_THREADS)
         const scalar e = i <= j ? gram[column * c + i] - one : REAL(0);
         const scalar entry = i == j ? e / 2 : e; /* of T */
 
-        sum = r_fma(e, e, sum);
+        sum = n_add_abs2(e, sum);
         correction[column * c + i] = one - entry;
         factor[column * c + i] = one + entry;
     }
@@ -339,7 +341,7 @@ __launch_bounds__(CHECK_THREADS) largest_kernel(int64_t numbers, const real *x, 
 struct cholesky {
     int64_t r, c, count;
     int64_t blocks;         /* of rows_kernel, for a matrix */
-    int64_t parts;          /* of W^T W: products over `each` rows, and one more over the rest; */
+    int64_t parts;          /* of W^H W: products over `each` rows, and one more over the rest; */
     int64_t each;           /* parts = 0: it is not cut */
     scalar *w, *correction; /* M, then W1; and I - T */
     scalar *gram;           /* [count][c][c] */
@@ -408,13 +410,13 @@ out:
     return ret;
 }
 
-/* W := W L^-T in columns first .. end - 1, from which those before `first` have been subtracted. */
+/* W := W L^-H in columns first .. end - 1, from which those before `first` have been subtracted. */
 static tsvd_status
 solve(struct cuda_call *call, const struct cholesky *q, int64_t first, int64_t end)
 {
     const int64_t r = q->r, c = q->c, blocks = blocks_for(end - first, BLOCK);
     const int64_t middle = first + (blocks + 1) / 2 * BLOCK;
-    const struct cuda_factor l = {q->lower + first * c + middle, c, c * c, 1};
+    const struct cuda_factor l = {q->lower + first * c + middle, c, c * c, TSVDI_ADJOINT};
     const struct cuda_factor w = {q->w + first * r, r, r * c, 0};
     tsvd_status ret = TSVD_OK;
 
@@ -429,14 +431,14 @@ solve(struct cuda_call *call, const struct cholesky *q, int64_t first, int64_t e
         goto out;
     }
     TSVD_TRY(solve(call, q, first, middle));
-    TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, end - middle, r, middle - first, -1, l, w,
+    TSVD_TRY(tsvdi_cuda_multiply_add(call, SCALAR_KIND, end - middle, r, middle - first, -1, l, w,
                                      1, q->w + middle * r, r, r * c, q->count));
     TSVD_TRY(solve(call, q, middle, end));
 out:
     return ret;
 }
 
-/* W^T W of up to BLOCK columns, in one pass.  solved: W L^-T replaces W first. */
+/* W^H W of up to BLOCK columns, in one pass.  solved: W L^-H replaces W first. */
 static tsvd_status
 few_columns(struct cuda_call *call, const struct cholesky *q, bool solved)
 {
@@ -461,7 +463,7 @@ make_gram(struct cuda_call *call, const struct cholesky *q, bool solved)
 {
     const int64_t r = q->r, c = q->c, done = q->parts * q->each;
     const bool parts = q->parts > 0;
-    struct cuda_factor w = {q->w, r, parts ? q->each : r * c, 0}, turned = w;
+    struct cuda_factor w = {q->w, r, parts ? q->each : r * c, 0}, adjoint = w;
     tsvd_status ret = TSVD_OK;
 
     if (c <= BLOCK) {
@@ -470,17 +472,17 @@ make_gram(struct cuda_call *call, const struct cholesky *q, bool solved)
     if (solved) {
         TSVD_TRY(solve(call, q, 0, c));
     }
-    turned.transposed = 1;
+    adjoint.form = TSVDI_ADJOINT;
     if (parts) {
-        TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, c, c, q->each, 1, w, turned, 0, q->sum,
+        TSVD_TRY(tsvdi_cuda_multiply_add(call, SCALAR_KIND, c, c, q->each, 1, w, adjoint, 0, q->sum,
                                          c, c * c, q->parts));
-        w.d = turned.d = q->w + done;
-        TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, c, c, r - done, 1, w, turned, 0,
+        w.d = adjoint.d = q->w + done;
+        TSVD_TRY(tsvdi_cuda_multiply_add(call, SCALAR_KIND, c, c, r - done, 1, w, adjoint, 0,
                                          q->sum + q->parts * c * c, c, c * c, 1));
         TSVD_TRY(add_parts(call, q, q->parts + (done < r)));
     } else {
-        TSVD_TRY(
-            multiply_split(call, c, c, r, w, 1, turned, 1, CHOLESKY_PART_TERMS, q->gram, q->count));
+        TSVD_TRY(multiply_split(call, c, c, r, w, 1, adjoint, 1, CHOLESKY_PART_TERMS, q->gram,
+                                q->count));
     }
 out:
     return ret;
@@ -503,13 +505,13 @@ factor(struct cuda_call *call, const struct cholesky *q)
         const int64_t width = c - first < BLOCK ? c - first : (int64_t)BLOCK;
         const int64_t next = first + width, rest = c - next;
         const int64_t blocks = rest > 0 ? blocks_for(rest, THREADS) : 1u;
-        const struct cuda_factor l = {q->lower + first * c + next, c, c * c, 1};
+        const struct cuda_factor l = {q->lower + first * c + next, c, c * c, TSVDI_ADJOINT};
         const struct cuda_factor turned = {q->lower + first * c + next, c, c * c, 0};
 
         factor_kernel<<<(unsigned)(blocks * q->count), THREADS, 0, call->stream>>>(
             c, first, (int)width, blocks, q->gram, q->diagonal, q->lower, q->measure);
         CUDA_LAUNCHED(call);
-        TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, rest, rest, width, -1, l, turned, 1,
+        TSVD_TRY(tsvdi_cuda_multiply_add(call, SCALAR_KIND, rest, rest, width, -1, l, turned, 1,
                                          q->gram + next * (c + 1), c, c * c, q->count));
     }
 out:
@@ -586,7 +588,7 @@ factor_stage(struct tsvd_context *ctx, const struct cuda_dense *run, const struc
         if (pass == 0) {
             exchange(&q.lower, &q.triangle);
         } else {
-            TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, c, c, c, 1, {q.lower, c, size, 0},
+            TSVD_TRY(tsvdi_cuda_multiply_add(call, SCALAR_KIND, c, c, c, 1, {q.lower, c, size, 0},
                                              {q.triangle, c, size, 0}, 0, q.factor, c, size,
                                              count));
             exchange(&q.factor, &q.triangle);
@@ -599,8 +601,9 @@ factor_stage(struct tsvd_context *ctx, const struct cuda_dense *run, const struc
             goto out;
         }
     }
-    if (*outcome == STAGE_MADE) { /* R^T, row by row, is R column by column */
-        TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, c, c, c, 1, {q.triangle, c, size, 1},
+    if (*outcome == STAGE_MADE) { /* R^T = conj(L) (I + T)^T, row by row, is R column by column */
+        TSVD_TRY(tsvdi_cuda_multiply_add(call, SCALAR_KIND, c, c, c, 1,
+                                         {q.triangle, c, size, TSVDI_ADJOINT},
                                          {q.factor, c, size, 0}, 0, own[1].m, c, size, count));
     }
 out:
@@ -619,23 +622,24 @@ expand(struct cuda_call *call, const struct stage_run *own, int64_t k, int rows,
        scalar *d_to, char *d_work)
 {
     const int64_t r = own->r, c = own->c, count = own->count;
+    const int form = rows ? TSVDI_AS_STORED : TSVDI_TRANSPOSED;
     const struct cuda_factor x = {d_x, rows ? c : k, c * k, 0};
     const struct cuda_factor y = {d_work, rows ? c : k, c * k, 0};
-    const struct cuda_factor correction = {own->correction, c, c * c, !rows};
-    const struct cuda_factor q = {own->m, r, r * c, !rows};
+    const struct cuda_factor correction = {own->correction, c, c * c, form};
+    const struct cuda_factor q = {own->m, r, r * c, form};
     scalar *const d_y = (scalar *)d_work;
     tsvd_status ret = TSVD_OK;
 
     if (rows) {
-        TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, k, c, c, 1, x, correction, 0, d_y, c,
+        TSVD_TRY(tsvdi_cuda_multiply_add(call, SCALAR_KIND, k, c, c, 1, x, correction, 0, d_y, c,
                                          c * k, count));
         TSVD_TRY(
-            tsvdi_cuda_multiply_add(call, TSVD_SINGLE, k, r, c, 1, y, q, 0, d_to, r, r * k, count));
+            tsvdi_cuda_multiply_add(call, SCALAR_KIND, k, r, c, 1, y, q, 0, d_to, r, r * k, count));
     } else {
-        TSVD_TRY(tsvdi_cuda_multiply_add(call, TSVD_SINGLE, c, k, c, 1, correction, x, 0, d_y, k,
+        TSVD_TRY(tsvdi_cuda_multiply_add(call, SCALAR_KIND, c, k, c, 1, correction, x, 0, d_y, k,
                                          c * k, count));
         TSVD_TRY(
-            tsvdi_cuda_multiply_add(call, TSVD_SINGLE, r, k, c, 1, q, y, 0, d_to, k, r * k, count));
+            tsvdi_cuda_multiply_add(call, SCALAR_KIND, r, k, c, 1, q, y, 0, d_to, k, r * k, count));
     }
 out:
     return ret;

@@ -3,9 +3,9 @@
  * is for what cholesky.cu cannot do, and where all of Q is needed.
  *
  * In a panel each block has an equal share of the rows, and a step has one barrier.  For column a
- * the sums g_l of a_row b_row over the rows after row i, for each later column b of the panel, are
- * made while step i - 1 changes the panel.  They give the norm, and v^T b = b_i + g_l / (a_i -
- * beta).
+ * the sums g_l of conj(a_row) b_row over the rows after row i, for each later column b of the panel,
+ * are made while step i - 1 changes the panel.  They give the norm, and with v = (1, s a), where
+ * s = 1 / (a_i - beta), v^H b = b_i + conj(s) g_l.
  */
 #include "matrix/panel.h"
 #include "qr/qr.h"
@@ -17,19 +17,19 @@ struct qr_panel {
     scalar *w, *tau;    /* [count][c][r], [count][c] */
 
     /* Of each group of blocks; [2] by turns. */
-    scalar *sums;      /* [2][blocks][DENSE_WIDTH] parts of g */
-    scalar *row;       /* [2][DENSE_WIDTH] row i as it is before step i */
+    scalar *sums;      /* [2][blocks][PANEL_WIDTH] parts of g */
+    scalar *row;       /* [2][PANEL_WIDTH] row i as it is before step i */
     unsigned *arrived; /* [1] zero */
 };
 
 /* The sums over the block's threads, for each column of the panel, to `to`. */
 static __device__ __forceinline__ void
-put_sums(const scalar (&sum)[DENSE_WIDTH], scalar *scratch, scalar *to)
+put_sums(const scalar (&sum)[PANEL_WIDTH], scalar *scratch, scalar *to)
 {
     const int t = (int)threadIdx.x, warps = (int)blockDim.x / WARP;
 
 #pragma unroll
-    for (int l = 0; l < DENSE_WIDTH; l++) {
+    for (int l = 0; l < PANEL_WIDTH; l++) {
         const scalar all = warp_sum(sum[l]);
 
         if (t % WARP == 0) {
@@ -37,7 +37,7 @@ put_sums(const scalar (&sum)[DENSE_WIDTH], scalar *scratch, scalar *to)
         }
     }
     __syncthreads();
-    if (t < DENSE_WIDTH) {
+    if (t < PANEL_WIDTH) {
         scalar all = 0;
 
         for (int i = 0; i < warps; i++) {
@@ -58,20 +58,22 @@ qr_step(const struct qr_panel &q, int block, int64_t i, const scalar *g, const s
     const int64_t high = q.begin + (q.r - q.begin) * (block + 1) / q.blocks;
     const int own = (int)(i - q.begin), turn = (own + 1) & 1;
     struct reflector h = {};
-    scalar sum[DENSE_WIDTH];
+    scalar sum[PANEL_WIDTH];
 
     if (own >= 0) {
-        h = reflector_of(row[own], g[own]);
+        h = reflector_of(row[own], n_real(g[own]));
     }
-    if (t < DENSE_WIDTH) {
-        y[t] = own >= 0 && t > own && t < width ? h.tau * r_fma(h.scale, g[t], row[t]) : REAL(0);
+    if (t < PANEL_WIDTH) {
+        y[t] = own >= 0 && t > own && t < width
+                   ? n_mul(n_conj(h.tau), n_fma(n_conj(h.scale), g[t], row[t]))
+                   : REAL(0);
         if (own >= 0 && t >= own && t < width && i >= low && i < high) {
-            q.w[(q.begin + t) * q.r + i] = t == own ? h.beta : row[t] - y[t];
+            q.w[(q.begin + t) * q.r + i] = t == own ? scalar(h.beta) : row[t] - y[t];
         }
     }
     __syncthreads();
 #pragma unroll
-    for (int l = 0; l < DENSE_WIDTH; l++) {
+    for (int l = 0; l < PANEL_WIDTH; l++) {
         sum[l] = 0;
     }
     if (own >= 0 && block == 0 && t == 0) {
@@ -82,43 +84,43 @@ qr_step(const struct qr_panel &q, int block, int64_t i, const scalar *g, const s
         scalar v = 0, next = 0;
 
         if (own >= 0) {
-            v = w[own * q.r] * h.scale;
+            v = n_mul(w[own * q.r], h.scale);
             w[own * q.r] = v;
         }
 #pragma unroll
-        for (int l = 0; l < DENSE_WIDTH; l++) {
+        for (int l = 0; l < PANEL_WIDTH; l++) {
             if (l > own && l < width) {
                 scalar x = w[l * q.r];
 
                 if (own >= 0) {
-                    x = r_fma(-v, y[l], x);
+                    x = n_fma(-v, y[l], x);
                     w[l * q.r] = x;
                 }
                 if (at == i + 1) {
-                    q.row[turn * DENSE_WIDTH + l] = x;
+                    q.row[turn * PANEL_WIDTH + l] = x;
                 } else {
                     next = l == own + 1 ? x : next;
-                    sum[l] = r_fma(next, x, sum[l]);
+                    sum[l] = n_fma(n_conj(next), x, sum[l]);
                 }
             }
         }
     }
-    put_sums(sum, scratch, q.sums + (turn * q.blocks + block) * DENSE_WIDTH);
+    put_sums(sum, scratch, q.sums + (turn * q.blocks + block) * PANEL_WIDTH);
 }
 
 static __global__ void
 __launch_bounds__(DENSE_THREADS) qr_kernel(const struct qr_panel all)
 {
-    __shared__ scalar g[DENSE_WIDTH];
-    __shared__ scalar row[DENSE_WIDTH];
-    __shared__ scalar y[DENSE_WIDTH];
-    __shared__ scalar scratch[DENSE_WIDTH * (DENSE_THREADS / WARP) + DENSE_THREADS];
+    __shared__ scalar g[PANEL_WIDTH];
+    __shared__ scalar row[PANEL_WIDTH];
+    __shared__ scalar y[PANEL_WIDTH];
+    __shared__ scalar scratch[PANEL_WIDTH * (DENSE_THREADS / WARP) + DENSE_THREADS];
     const int index = (int)blockIdx.x / all.blocks, block = (int)blockIdx.x % all.blocks;
     struct block_group group = {all.blocks, block, all.arrived + index, 0};
     struct qr_panel q = all;
 
-    q.sums += (int64_t)index * 2 * q.blocks * DENSE_WIDTH;
-    q.row += (int64_t)index * 2 * DENSE_WIDTH;
+    q.sums += (int64_t)index * 2 * q.blocks * PANEL_WIDTH;
+    q.row += (int64_t)index * 2 * PANEL_WIDTH;
     for (int64_t m = index; m < all.count; m += all.groups) {
         q.w = all.w + m * q.r * q.c;
         q.tau = all.tau + m * q.c;
@@ -128,9 +130,9 @@ __launch_bounds__(DENSE_THREADS) qr_kernel(const struct qr_panel all)
 
             group_barrier(&group);
             if (t >= own && t < q.end - q.begin) { /* q.row has nothing before `own` */
-                row[t] = q.row[turn * DENSE_WIDTH + t];
+                row[t] = q.row[turn * PANEL_WIDTH + t];
             }
-            sum_parts(q.sums + turn * q.blocks * DENSE_WIDTH, DENSE_WIDTH, q.blocks, scratch, g);
+            sum_parts(q.sums + turn * q.blocks * PANEL_WIDTH, PANEL_WIDTH, q.blocks, scratch, g);
             qr_step(q, block, i, g, row, y, scratch);
         }
         group_barrier(&group); /* the next matrix overwrites the same sums */
@@ -160,13 +162,13 @@ lay_out(const struct cuda_device *device, struct qr_panel *q, char *base)
     const int64_t most =
         q->count < device->multiprocessors ? device->multiprocessors / q->count : 1;
     const int64_t busy = blocks_for(q->r, DENSE_THREADS), blocks = busy < most ? busy : most;
-    const int64_t groups = device->multiprocessors / blocks, panels = blocks_for(q->c, DENSE_WIDTH);
+    const int64_t groups = device->multiprocessors / blocks, panels = blocks_for(q->c, PANEL_WIDTH);
     size_t at = 0;
 
     q->blocks = (int)blocks;
     q->groups = (int)(q->count < groups ? q->count : groups);
-    q->sums = carve<scalar>(base, &at, (int64_t)q->groups * 2 * blocks * DENSE_WIDTH);
-    q->row = carve<scalar>(base, &at, (int64_t)q->groups * 2 * DENSE_WIDTH);
+    q->sums = carve<scalar>(base, &at, (int64_t)q->groups * 2 * blocks * PANEL_WIDTH);
+    q->row = carve<scalar>(base, &at, (int64_t)q->groups * 2 * PANEL_WIDTH);
     q->arrived = carve<unsigned>(base, &at, panels * q->groups);
     return at;
 }
@@ -179,7 +181,7 @@ tsvdi_cuda_dense_qr_bytes(const struct cuda_device *device, int64_t r, int64_t c
     q.r = r;
     q.c = c;
     q.count = count;
-    return lay_out(device, &q, NULL) + tsvdi_cuda_dense_reflect_bytes(r, DENSE_WIDTH, count, c);
+    return lay_out(device, &q, NULL) + tsvdi_cuda_dense_reflect_bytes(r, PANEL_WIDTH, count, c);
 }
 
 tsvd_status
@@ -200,12 +202,12 @@ tsvdi_cuda_dense_qr(struct tsvd_context *ctx, const struct cuda_qr *qr, char *d_
     q.w = qr->w;
     q.tau = qr->tau;
     CUDA_TRY(call, cudaMemsetAsync(q.arrived, 0,
-                                   (size_t)blocks_for(c, DENSE_WIDTH) * (size_t)q.groups *
+                                   (size_t)blocks_for(c, PANEL_WIDTH) * (size_t)q.groups *
                                        sizeof(*q.arrived),
                                    call->stream));
     for (q.begin = 0; q.begin < c; q.begin = q.end, q.arrived += q.groups) {
-        const int64_t end = q.begin + DENSE_WIDTH < c ? q.begin + DENSE_WIDTH : c;
-        const struct dense_block rest = {qr->w + end * r, r * c, c - end, r, 1};
+        const int64_t end = q.begin + PANEL_WIDTH < c ? q.begin + PANEL_WIDTH : c;
+        const struct dense_block rest = {qr->w + end * r, r * c, c - end, r, 1, 0};
         void *args[] = {&q};
 
         q.end = end;

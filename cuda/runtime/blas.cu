@@ -24,8 +24,8 @@ extern "C" {
 
 enum { CUDA_MAJOR = CUDART_VERSION / 1000 };
 
-/* cublasStatus_t and cublasOperation_t. */
-enum { STATUS_SUCCESS = 0, STATUS_ALLOC_FAILED = 3, NOT_TRANSPOSED = 0, TRANSPOSED = 1 };
+/* cublasStatus_t.  The values of cublasOperation_t are those of struct cuda_factor's form. */
+enum { STATUS_SUCCESS = 0, STATUS_ALLOC_FAILED = 3 };
 
 /* cudaDataType_t, cublasComputeType_t and cublasGemmAlgo_t. */
 enum { REAL_32F = 0, COMPUTE_32F_FAST_TF32 = 77, GEMM_DEFAULT = -1 };
@@ -42,6 +42,14 @@ using gemm_ex_function = int(void *handle, int transpose_a, int transpose_b, int
                              long long stride_b, const void *beta, void *c, int type_c, int ldc,
                              long long stride_c, int count, int compute, int algorithm);
 
+struct complex128 {
+    double re, im;
+};
+
+struct complex64 {
+    float re, im;
+};
+
 /* The functions of cuBLAS that are used. */
 struct cublas {
     int (*create)(void **handle);
@@ -50,6 +58,8 @@ struct cublas {
     const char *(*text)(int status);
     gemm_function<double> *dgemm;
     gemm_function<float> *sgemm;
+    gemm_function<struct complex128> *zgemm;
+    gemm_function<struct complex64> *cgemm;
     gemm_ex_function *gemm_ex;
 };
 
@@ -119,6 +129,8 @@ open_cublas(struct cuda_call *call)
         {"cublasGetStatusString", &made.text},
         {"cublasDgemmStridedBatched", &made.dgemm},
         {"cublasSgemmStridedBatched", &made.sgemm},
+        {"cublasZgemmStridedBatched", &made.zgemm},
+        {"cublasCgemmStridedBatched", &made.cgemm},
         {"cublasGemmStridedBatchedEx", &made.gemm_ex},
     };
     char file[sizeof(((tsvd_error *)0)->text)];
@@ -284,58 +296,99 @@ fits(int64_t least, int64_t number)
     return least <= number && number <= INT_MAX;
 }
 
+/* A product as cuBLAS takes it: row-major matrices are, to cuBLAS, their transposes, so that
+   C^T = B^T A^T. */
+struct product {
+    void *handle;
+    int rows, columns, terms;
+    struct cuda_factor a, b;
+    void *c;
+    int ldc, count;
+    long long stride_c;
+};
+
+template <typename number>
+static int
+multiply_as(gemm_function<number> *gemm, const struct product &p, number alpha, number beta)
+{
+    return gemm(p.handle, p.b.form, p.a.form, p.columns, p.rows, p.terms, &alpha,
+                (const number *)p.b.d, (int)p.b.ld, p.b.stride, (const number *)p.a.d, (int)p.a.ld,
+                p.a.stride, &beta, (number *)p.c, p.ldc, p.stride_c, p.count);
+}
+
+static int
+multiply_leading(gemm_ex_function *gemm, const struct product &p, float alpha, float beta)
+{
+    return gemm(p.handle, p.b.form, p.a.form, p.columns, p.rows, p.terms, &alpha, p.b.d, REAL_32F,
+                (int)p.b.ld, p.b.stride, p.a.d, REAL_32F, (int)p.a.ld, p.a.stride, &beta, p.c,
+                REAL_32F, p.ldc, p.stride_c, p.count, COMPUTE_32F_FAST_TF32, GEMM_DEFAULT);
+}
+
 /* C = alpha A B + beta C with terms > 0. */
 static tsvd_status
 multiply(struct cuda_call *call, int kind, int64_t rows, int64_t columns, int64_t terms,
          double alpha, struct cuda_factor a, struct cuda_factor b, double beta, void *d_c,
          int64_t ldc, int64_t stride_c, int64_t count, cudaStream_t stream)
 {
-    const int turn_a = a.transposed ? TRANSPOSED : NOT_TRANSPOSED;
-    const int turn_b = b.transposed ? TRANSPOSED : NOT_TRANSPOSED;
     const float alpha_f = (float)alpha, beta_f = (float)beta;
+    const struct cublas *cublas;
     const char *function;
-    void *handle = NULL;
+    struct product p;
     int status;
     tsvd_status ret = TSVD_OK;
 
     if (!fits(1, rows) || !fits(1, columns) || !fits(0, terms) ||
-        !fits(a.transposed ? rows : terms, a.ld) || !fits(b.transposed ? terms : columns, b.ld) ||
-        !fits(columns, ldc) || !fits(0, count)) {
+        !fits(a.form != TSVDI_AS_STORED ? rows : terms, a.ld) ||
+        !fits(b.form != TSVDI_AS_STORED ? terms : columns, b.ld) || !fits(columns, ldc) ||
+        !fits(0, count)) {
         TSVD_TRY(tsvdi_fail(call->error, TSVD_ERR_ARGUMENT,
                             "cuBLAS cannot multiply %lld x %lld by %lld x %lld numbers in rows of "
                             "%lld, %lld and %lld",
                             (long long)rows, (long long)terms, (long long)terms, (long long)columns,
                             (long long)a.ld, (long long)b.ld, (long long)ldc));
     }
-    TSVD_TRY(handle_for(call, stream, &handle));
-    /* row-major matrices are, to cuBLAS, their transposes: C^T = B^T A^T */
+    if (kind != TSVDI_COMPLEX128 && kind != TSVDI_COMPLEX64) {
+        a.form = a.form != TSVDI_AS_STORED;
+        b.form = b.form != TSVDI_AS_STORED;
+    }
+    p = {NULL, (int)rows, (int)columns, (int)terms, a, b, d_c, (int)ldc, (int)count, stride_c};
+    TSVD_TRY(handle_for(call, stream, &p.handle));
+    cublas = call->device->cublas;
     switch (kind) {
     case TSVDI_LEADING:
         function = "cublasGemmStridedBatchedEx";
-        status = call->device->cublas->gemm_ex(
-            handle, turn_b, turn_a, (int)columns, (int)rows, (int)terms, &alpha_f, b.d, REAL_32F,
-            (int)b.ld, b.stride, a.d, REAL_32F, (int)a.ld, a.stride, &beta_f, d_c, REAL_32F,
-            (int)ldc, stride_c, (int)count, COMPUTE_32F_FAST_TF32, GEMM_DEFAULT);
+        status = multiply_leading(cublas->gemm_ex, p, alpha_f, beta_f);
         break;
     case TSVDI_FLOAT32:
         function = "cublasSgemmStridedBatched";
-        status = call->device->cublas->sgemm(handle, turn_b, turn_a, (int)columns, (int)rows,
-                                             (int)terms, &alpha_f, (const float *)b.d, (int)b.ld,
-                                             b.stride, (const float *)a.d, (int)a.ld, a.stride,
-                                             &beta_f, (float *)d_c, (int)ldc, stride_c, (int)count);
+        status = multiply_as(cublas->sgemm, p, alpha_f, beta_f);
+        break;
+    case TSVDI_COMPLEX128:
+        function = "cublasZgemmStridedBatched";
+        status = multiply_as<struct complex128>(cublas->zgemm, p, {alpha, 0}, {beta, 0});
+        break;
+    case TSVDI_COMPLEX64:
+        function = "cublasCgemmStridedBatched";
+        status = multiply_as<struct complex64>(cublas->cgemm, p, {alpha_f, 0}, {beta_f, 0});
         break;
     default:
         function = "cublasDgemmStridedBatched";
-        status = call->device->cublas->dgemm(handle, turn_b, turn_a, (int)columns, (int)rows,
-                                             (int)terms, &alpha, (const double *)b.d, (int)b.ld,
-                                             b.stride, (const double *)a.d, (int)a.ld, a.stride,
-                                             &beta, (double *)d_c, (int)ldc, stride_c, (int)count);
+        status = multiply_as(cublas->dgemm, p, alpha, beta);
     }
     if (status != STATUS_SUCCESS) {
         TSVD_TRY(blas_failed(call, status, function));
     }
 out:
     return ret;
+}
+
+/* Bytes of a number. */
+static size_t
+size_of(int kind)
+{
+    return kind == TSVDI_COMPLEX128                           ? sizeof(struct complex128)
+           : kind == TSVDI_FLOAT64 || kind == TSVDI_COMPLEX64 ? sizeof(double)
+                                                              : sizeof(float);
 }
 
 tsvd_status
@@ -345,7 +398,7 @@ tsvdi_cuda_multiply(struct cuda_call *call, int kind, int64_t rows, int64_t colu
                     cudaStream_t stream)
 {
     const struct cuda_factor a = {d_a, lda, stride_a, 0}, b = {d_b, ldb, stride_b, 0};
-    const size_t size = kind == TSVDI_FLOAT64 ? sizeof(double) : sizeof(float);
+    const size_t size = size_of(kind);
     tsvd_status ret = TSVD_OK;
 
     stream = stream != NULL ? stream : call->stream;

@@ -11,9 +11,15 @@
 enum {
     TSVDI_FLOAT64 = 0,
     TSVDI_FLOAT32 = 1, /* computed as such */
-    TSVDI_LEADING = 2  /* float32, of which the leading 11 bits are multiplied and the products are
+    TSVDI_LEADING = 2, /* float32, of which the leading 11 bits are multiplied and the products are
                           summed in float32, where the device has TF32; else as float32 */
+    TSVDI_COMPLEX128 = 3,
+    TSVDI_COMPLEX64 = 4,
 };
+
+/* What a factor of a product is, of what is stored: the matrix itself, its transpose, or its
+   conjugate transpose, which of a real matrix is the transpose. */
+enum { TSVDI_AS_STORED = 0, TSVDI_TRANSPOSED = 1, TSVDI_ADJOINT = 2 };
 
 /*
  * C = A B for `count` triples of row-major (C-ordered) matrices at equal distances, all on the
@@ -44,7 +50,7 @@ tsvd_status tsvdi_cuda_multiply(struct cuda_call *call, int kind, int64_t rows, 
 struct cuda_factor {
     const void *d;
     int64_t ld, stride;
-    int transposed; /* 1: the factor is the transpose of what is stored; ld is of what is stored */
+    int form; /* TSVDI_AS_STORED, ...; ld is of what is stored */
 };
 
 /* C = alpha A B + beta C; else as above, but if terms = 0 nothing is done.  alpha and beta are

@@ -66,13 +66,8 @@ def default_device(pays, single, opens):
 
 
 def is_single(*arrays):
-    """Whether _core computes in float32."""
-    return all(np.asarray(x).dtype.type is np.float32 for x in arrays)
-
-
-def is_complex(*arrays):
-    """Whether an array holds complex numbers."""
-    return any(np.asarray(x).dtype.kind == "c" for x in arrays)
+    """Whether _core computes in float32, or in complex numbers of its parts."""
+    return all(np.asarray(x).dtype.type in (np.float32, np.complex64) for x in arrays)
 
 
 def shape_of(x):

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from . import _arrays, _call, _core
-from ._devices import cuda_index, default_device, is_complex, is_single, opens_dense, shape_of
+from ._devices import cuda_index, default_device, is_single, opens_dense, shape_of
 from ._options import INT64_MAX, binds, check_progress, check_threads, checked, refusal
 from ._types import SVDResult
 
@@ -75,12 +75,11 @@ def svd(
     ----------
     a : array_like, shape (..., m, n)
         The matrices. float64, float32, complex128 and complex64 are computed in
-        their own precision, integers and bool as float64. Complex matrices are
-        computed on the CPU alone. Arrays with any strides, also read-only
-        ones, are read in place and never written. Leading dimensions are a
-        batch. m and n may be 0. Arrays of CuPy, PyTorch, JAX and of other
-        libraries with DLPack or the CUDA array interface are taken where they
-        lie, on the host or on a CUDA device.
+        their own precision, integers and bool as float64. Arrays with any
+        strides, also read-only ones, are read in place and never written.
+        Leading dimensions are a batch. m and n may be 0. Arrays of CuPy,
+        PyTorch, JAX and of other libraries with DLPack or the CUDA array
+        interface are taken where they lie, on the host or on a CUDA device.
     full_matrices : bool
         True: U is m x m and Vh is n x n; their further columns and rows complete
         the bases. False: U is m x p and Vh is p x n, with p the smaller of m and
@@ -837,9 +836,7 @@ def _default_device(inputs, number, vectors):
     if not _core.cuda_pays_dense(None, False, number, *size, vectors):
         return -1
     return default_device(
-        lambda rates, single: (
-            not is_complex(*inputs) and _core.cuda_pays_dense(rates, single, number, *size, vectors)
-        ),
+        lambda rates, single: _core.cuda_pays_dense(rates, single, number, *size, vectors),
         lambda: is_single(*inputs),
         opens_dense,
     )

@@ -212,6 +212,111 @@ test_shapes(void)
     close_call(call);
 }
 
+/* A complex number; of a real array the imaginary part is 0. */
+struct number {
+    double re, im;
+};
+
+static bool
+is_complex(int kind)
+{
+    return kind == TSVDI_COMPLEX128 || kind == TSVDI_COMPLEX64;
+}
+
+static bool
+is_single(int kind)
+{
+    return kind == TSVDI_FLOAT32 || kind == TSVDI_COMPLEX64;
+}
+
+static struct number
+number_at(int kind, const void *array, int64_t i)
+{
+    if (is_complex(kind)) {
+        return {get(is_single(kind), array, 2 * i), get(is_single(kind), array, 2 * i + 1)};
+    }
+    return {get(is_single(kind), array, i), 0};
+}
+
+/* Entry (i, j) of a factor that is stored with `ld` numbers in a row. */
+static struct number
+entry_of(int kind, int form, const void *array, int64_t ld, int64_t i, int64_t j)
+{
+    struct number x = number_at(kind, array, form == TSVDI_AS_STORED ? i * ld + j : j * ld + i);
+
+    x.im = form == TSVDI_ADJOINT ? -x.im : x.im;
+    return x;
+}
+
+/* C = alpha A B + beta C of two pairs of matrices, with factors of these forms. */
+static void
+check_forms(struct cuda_call *call, int kind, int form_a, int form_b, double beta)
+{
+    enum { ROWS = 3, COLUMNS = 4, TERMS = 5, LD = 7, STRIDE = LD * LD, COUNT = 2 };
+    const double alpha = -2, unit = is_single(kind) ? FLT_EPSILON : DBL_EPSILON;
+    const int64_t parts = is_complex(kind) ? 2 : 1, all = parts * COUNT * STRIDE;
+    const size_t bytes = (size_t)all * (is_single(kind) ? sizeof(float) : sizeof(double));
+    void *x[3], *d_x[3], *before = allocate(bytes);
+
+    for (int k = 0; k < 3; k++) {
+        x[k] = allocate(bytes);
+        for (int64_t i = 0; i < all; i++) {
+            set(is_single(kind), x[k], i, random_scaled(-2, 0));
+        }
+        d_x[k] = device_copy(call, x[k], bytes);
+    }
+    memcpy(before, x[2], bytes);
+    CHECK(tsvdi_cuda_multiply_add(call, kind, ROWS, COLUMNS, TERMS, alpha,
+                                  {d_x[0], LD, STRIDE, form_a}, {d_x[1], LD, STRIDE, form_b}, beta,
+                                  d_x[2], LD, STRIDE, COUNT) == TSVD_OK,
+          "%s", call->error->text);
+    for (int k = 0; k < 3; k++) {
+        device_end(call, d_x[k], x[k], bytes);
+    }
+    for (int64_t at = 0; at < COUNT * STRIDE; at++) {
+        const int64_t matrix = at / STRIDE, i = at % STRIDE / LD, j = at % LD;
+        const struct number found = number_at(kind, x[2], at), old = number_at(kind, before, at);
+        struct number sum = {beta * old.re, beta * old.im};
+
+        if (i >= ROWS || j >= COLUMNS) {
+            CHECK(found.re == old.re && found.im == old.im, "[%lld] has changed", (long long)at);
+            continue;
+        }
+        for (int64_t t = 0; t < TERMS; t++) {
+            const int64_t skipped = matrix * STRIDE * parts * (is_single(kind) ? 4 : 8);
+            const struct number a = entry_of(kind, form_a, (const char *)x[0] + skipped, LD, i, t);
+            const struct number b = entry_of(kind, form_b, (const char *)x[1] + skipped, LD, t, j);
+
+            sum.re += alpha * (a.re * b.re - a.im * b.im);
+            sum.im += alpha * (a.re * b.im + a.im * b.re);
+        }
+        CHECK(fabs(found.re - sum.re) + fabs(found.im - sum.im) <= 100 * unit,
+              "kind %d, forms %d and %d: [%lld, %lld] is (%g, %g), not (%g, %g)", kind, form_a,
+              form_b, (long long)i, (long long)j, found.re, found.im, sum.re, sum.im);
+    }
+    for (int k = 0; k < 3; k++) {
+        free(x[k]);
+    }
+    free(before);
+}
+
+static void
+test_forms(void)
+{
+    static const int kinds[] = {TSVDI_FLOAT64, TSVDI_FLOAT32, TSVDI_COMPLEX128, TSVDI_COMPLEX64};
+    struct cuda_call *call;
+    tsvd_error error;
+
+    call = open_call(&error);
+    for (int kind : kinds) {
+        for (int forms = 0; forms < 9; forms++) {
+            check_forms(call, kind, forms / 3, forms % 3, 0);
+            check_forms(call, kind, forms / 3, forms % 3, 0.5);
+        }
+    }
+    close_call(call);
+}
+
 /* Sizes that cuBLAS's int cannot hold, and leading dimensions that are too small. */
 static void
 test_bad_sizes(void)
@@ -389,6 +494,7 @@ main(void)
     test_same_bits();
 #endif
     test_shapes();
+    test_forms();
     test_bad_sizes();
     return report();
 }

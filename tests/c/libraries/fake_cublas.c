@@ -4,6 +4,7 @@
  */
 #include "fake_cublas.h"
 
+#include <complex.h>
 #include <stdlib.h>
 
 #define EXPORTED __attribute__((visibility("default")))
@@ -53,7 +54,13 @@ cublasGetStatusString(int status)
     return status == ALLOC_FAILED ? "the fake has no memory" : "the fake fails";
 }
 
-#define GEMM(name, number)                                                                         \
+/* An entry of a factor, stored as cublasOperation_t says: itself, its transpose, or its adjoint. */
+#define ENTRY(conjugate, x, transpose, ld, i, j)                                                   \
+    ((transpose) == 0   ? (x)[(j) * (ld) + (i)]                                                    \
+     : (transpose) == 1 ? (x)[(i) * (ld) + (j)]                                                    \
+                        : conjugate((x)[(i) * (ld) + (j)]))
+
+#define GEMM(name, number, conjugate)                                                              \
     EXPORTED int name(void *handle, int transpose_a, int transpose_b, int m, int n, int k,         \
                       const number *alpha, const number *a, int lda, long long stride_a,           \
                       const number *b, int ldb, long long stride_b, const number *beta, number *c, \
@@ -63,28 +70,31 @@ cublasGetStatusString(int status)
              int ldb, long long stride_b, const number *beta, number *c, int ldc,                  \
              long long stride_c, int count)                                                        \
     {                                                                                              \
-        if (transpose_a || transpose_b || m < 1 || n < 1 || k < 1 || lda < m || ldb < k ||         \
-            ldc < m || *alpha != 1 || *beta != 0) {                                                \
+        if (m < 1 || n < 1 || k < 1 || lda < (transpose_a ? k : m) ||                              \
+            ldb < (transpose_b ? n : k) || ldc < m) {                                              \
             return INVALID_VALUE;                                                                  \
         }                                                                                          \
         fake_cublas.stream = ((struct handle *)handle)->stream;                                    \
         for (long long at = 0; at < (fake_cublas.status == SUCCESS ? count : 0); at++) {           \
             for (long long j = 0; j < n; j++) {                                                    \
                 for (long long i = 0; i < m; i++) {                                                \
-                    number sum = 0;                                                                \
+                    number sum = 0, *to = &c[at * stride_c + j * ldc + i];                         \
                                                                                                    \
                     for (long long t = 0; t < k; t++) {                                            \
-                        sum += a[at * stride_a + t * lda + i] * b[at * stride_b + j * ldb + t];    \
+                        sum += ENTRY(conjugate, a + at * stride_a, transpose_a, lda, i, t) *       \
+                               ENTRY(conjugate, b + at * stride_b, transpose_b, ldb, t, j);        \
                     }                                                                              \
-                    c[at * stride_c + j * ldc + i] = sum;                                          \
+                    *to = *alpha * sum + (*beta != 0 ? *beta * *to : 0);                           \
                 }                                                                                  \
             }                                                                                      \
         }                                                                                          \
         return fake_cublas.status;                                                                 \
     }
 
-GEMM(cublasDgemmStridedBatched, double)
-GEMM(cublasSgemmStridedBatched, float)
+GEMM(cublasDgemmStridedBatched, double, )
+GEMM(cublasSgemmStridedBatched, float, )
+GEMM(cublasZgemmStridedBatched, double _Complex, conj)
+GEMM(cublasCgemmStridedBatched, float _Complex, conjf)
 
 EXPORTED int
 cublasGemmStridedBatchedEx(void *handle, int transpose_a, int transpose_b, int m, int n, int k,
