@@ -1,6 +1,6 @@
 /*
- * Complex numbers of CUDA sources, which cannot use those of C: nvcc knows no _Complex.  They lie in
- * memory as those of C do.
+ * Complex numbers of CUDA sources, which cannot use those of C: nvcc knows no _Complex.  They lie
+ * in memory as those of C do.
  *
  * As those, they have sums, differences, == and quotients by a real.  They have no operator *: what
  * multiplies them spells whether it takes conjugates, with the functions of math/scalar.h.

@@ -37,7 +37,8 @@
  *
  * V X  [SLOTS][r] of each matrix: v of the panel's k-th step in slot 2 k, x in slot 2 k + 1.  The
  *      last slot has the next column until its x comes.
- * Y U  [c][SLOTS] of each matrix: the conjugates of the y's and the u's of a column in the same order
+ * Y U  [c][SLOTS] of each matrix: the y's and the u's of a column, their conjugates, in the same
+ *      order
  */
 #include "bidiagonalize/bidiagonalize.h"
 #include "bidiagonalize/reduce_visit.cuh"

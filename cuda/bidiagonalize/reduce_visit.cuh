@@ -74,8 +74,8 @@ sum_lanes(scalar x)
 
 /* Sums over the block, for a visit.  sum: the thread's share of the sum of each column; off: its
    share of row i of V Y^H + X U^H, in the column that it has a slot of.  Row i of A is in s.first
-   already.  A lane gets *y, the sum of its column, and *r, row i of A - V Y^H - X U^H.  All of row i
-   are conjugates. */
+   already.  A lane gets *y, the sum of its column, and *r, row i of A - V Y^H - X U^H.  All of row
+   i are conjugates. */
 template <int COLUMNS>
 static __device__ __forceinline__ void
 sum_block(const struct visit_sums &s, int turn, scalar (&sum)[COLUMNS], scalar off, scalar *y,
@@ -171,8 +171,9 @@ finish_visit(scalar tau, scalar y, scalar r) {
     return all;
 }
 
-/* A thread's place of Y U, not conjugated, in the visit that begins with column l: thread t of a cluster's first
-   block has slot t mod SLOTS of the column t / SLOTS.  Zero beyond the first `used` slots. */
+/* A thread's place of Y U, not conjugated, in the visit that begins with column l: thread t of a
+   cluster's first block has slot t mod SLOTS of the column t / SLOTS.  Zero beyond the first `used`
+   slots. */
 static __device__ __forceinline__ scalar
 entry_of_yu(const struct panel &p, const struct part &q, int columns, int used, int l)
 {

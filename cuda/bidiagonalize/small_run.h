@@ -8,9 +8,9 @@
  *     A := A - v y - z u^H,
  *
  * where A is what is left of the matrix, rows i.. and columns i + 1.., v the left reflector, and u
- * the right one, made from the conjugate of `row`; y and `row` are rows.  The update is deferred to step i + 1, which reads A for its own
- * y anyway.  Only the next column is updated before that, for the next v.  So a step reads A twice
- * and writes it once.
+ * the right one, made from the conjugate of `row`; y and `row` are rows.  The update is deferred to
+ * step i + 1, which reads A for its own y anyway.  Only the next column is updated before that, for
+ * the next v.  So a step reads A twice and writes it once.
  *
  * Every sum has a fixed order.
  */

@@ -14,8 +14,8 @@
  * A pivot's row is divided by the pivot after the last step.
  *
  * A row is chosen by the first 16 bits of its entry's size, or so: a pivot may be smaller than the
- * largest entry, by a part in 2^15 of normal numbers.  So one instruction finds the largest of a warp, and
- * whose it is.
+ * largest entry, by a part in 2^15 of normal numbers.  So one instruction finds the largest of a
+ * warp, and whose it is.
  */
 #ifndef TSVDI_CUDA_INVERSE_PANEL_CLUSTER_H
 #define TSVDI_CUDA_INVERSE_PANEL_CLUSTER_H

@@ -182,8 +182,8 @@ mix_columns(const struct jacobi_block &b, int count, scalar *x, scalar *y, real 
     }
 }
 
-/* Lets two columns meet, by one warp.  Returns whether there was a rotation.  The factors of conj(J)
-   are the conjugates of J's. */
+/* Lets two columns meet, by one warp.  Returns whether there was a rotation.  The factors of
+   conj(J) are the conjugates of J's. */
 static __device__ __forceinline__ bool
 turn_columns(const struct jacobi_block &b, int first, int second, real tolerance)
 {

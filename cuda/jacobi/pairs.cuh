@@ -7,11 +7,11 @@
  *
  *     W P = Q R,   R^T = Q2 L^T,   L J = Y S,
  *
- * so that W = (Q Y) S (P Z)^H with R Z = Y S, Z = conj(Q2) J.  Only the columns of L are rotated.
- * J and Q2 are not made, and Z comes from the triangle R.  The errors of Z are eps times | |R^-1| |R| |, the
- * condition number of Skeel.  It does not change with the lengths of R's rows, and with pivoting it
- * is mostly near 1, even if R is singular to working precision.  It can be large all the same, so Z
- * is tested: see is_orthogonal().
+ * so that W = (Q Y) S (P Z)^H with R Z = Y S, Z = conj(Q2) J.  Only the columns of L are rotated. J
+ * and Q2 are not made, and Z comes from the triangle R.  The errors of Z are eps times
+ * | |R^-1| |R| |, the condition number of Skeel.  It does not change with the lengths of R's rows, and with
+ * pivoting it is mostly near 1, even if R is singular to working precision.  It can be large all
+ * the same, so Z is tested: see is_orthogonal().
  *
  * Values keep their relative accuracy for W = B D, D diagonal: errors of QR are small in each
  * column of W, and then in each row of R.  W is scaled by one power of two, and columns have no
@@ -118,8 +118,8 @@ with_phase_of(real size, scalar x)
 #endif
 }
 
-/* Half the square of the norm of v, v = (first - diagonal, ...), if `square` is that of (first, ...),
-   and `norm` its root. */
+/* Half the square of the norm of v, v = (first - diagonal, ...), if `square` is that of (first,
+   ...), and `norm` its root. */
 static __device__ __forceinline__ real
 half_square(scalar first, scalar diagonal, real norm, real square)
 {
@@ -401,9 +401,9 @@ short_abs(scalar x)
 }
 
 /* Lets the columns a and b meet.  active: they may be turned.  As in meet_columns() x is the longer
-   column, and h, g and s have the phase of a^H b, and the other sign if that is a.  The angle comes from twice the angle,
-   whose cosine is apart / sqrt(apart^2 + cross^2): that shortens the chain of dependent
-   operations. */
+   column, and h, g and s have the phase of a^H b, and the other sign if that is a.  The angle comes
+   from twice the angle, whose cosine is apart / sqrt(apart^2 + cross^2): that shortens the chain of
+   dependent operations. */
 static __device__ __forceinline__ void
 meet_pair(struct jacobi_pair *x, bool active, real tolerance, struct jacobi_sweep *sweep)
 {

@@ -164,8 +164,8 @@ read_vectors(const struct jacobi_batch &q, scalar *extra, bool longer, int64_t m
     }
 }
 
-/* How the vectors of a warp are turned, of which lane j has number j: by what the lanes know, and by
-   what they know of number j; an entry of this lane's left vector, and one of row j of Vh. */
+/* How the vectors of a warp are turned, of which lane j has number j: by what the lanes know, and
+   by what they know of number j; an entry of this lane's left vector, and one of row j of Vh. */
 #if TSVD_COMPLEX
 typedef scalar lane_turns;
 

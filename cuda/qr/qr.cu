@@ -3,9 +3,9 @@
  * is for what cholesky.cu cannot do, and where all of Q is needed.
  *
  * In a panel each block has an equal share of the rows, and a step has one barrier.  For column a
- * the sums g_l of conj(a_row) b_row over the rows after row i, for each later column b of the panel,
- * are made while step i - 1 changes the panel.  They give the norm, and with v = (1, s a), where
- * s = 1 / (a_i - beta), v^H b = b_i + conj(s) g_l.
+ * the sums g_l of conj(a_row) b_row over the rows after row i, for each later column b of the
+ * panel, are made while step i - 1 changes the panel.  They give the norm, and with v = (1, s a),
+ * where s = 1 / (a_i - beta), v^H b = b_i + conj(s) g_l.
  */
 #include "matrix/panel.h"
 #include "qr/qr.h"
