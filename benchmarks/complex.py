@@ -97,7 +97,7 @@ def _truncations(run, case):
         "what": f"{TIMES} truncations of n = {ORDER} to {KEPT} values, complex128",
         "median": median(seconds),
         "seconds": seconds,
-        "error": off / np.finfo(np.float64).eps,
+        "error": float(off / np.finfo(np.float64).eps),
         "peers": {},
     }
     peers = {"torch": lambda: _kept(torch.linalg.svd(given, full_matrices=False))}

@@ -25,7 +25,7 @@ enum {
 
 #if TSVD_COMPLEX
 
-/* The larger part's magnitude, and |x|. */
+/* The larger part's magnitude. */
 static __device__ __forceinline__ double
 size_of(scalar_double x)
 {

@@ -19,7 +19,8 @@
  *
  * Elimination is that of Gauss and Jordan, in place: step k takes the row p_k, of those that no
  * step had yet, with the largest entry in column k, and subtracts multiples of it from all others.
- * Rows do not move.  In the end entry (p_s, j) of the array is entry (s, p_j) of the inverse.
+ * Entries are compared by n_size(), or by the leading bits of that.  Rows do not move.  In the end
+ * entry (p_s, j) of the array is entry (s, p_j) of the inverse.
  */
 #ifndef TSVDI_CUDA_INVERSE_INVERSE_RUN_H
 #define TSVDI_CUDA_INVERSE_INVERSE_RUN_H

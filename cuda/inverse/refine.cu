@@ -139,7 +139,6 @@ __launch_bounds__(STEP_THREADS)
     for (int64_t k = threadIdx.x; k < INVERSE_STEP_SHARE && begin + k < numbers;
          k += STEP_THREADS) {
         const int64_t at = begin + k, i = at % n, j = at / n;
-
         const real *const r = (const real *)(rest + first + at);
         const real *const y = (const real *)(run.x + first + at);
 

@@ -26,11 +26,12 @@ enum {
     ALONE_ORDER = 32,           /* the largest order of a matrix that is one strip */
     ALONE_THREADS = 128,        /* of a block of such matrices */
     REGISTERS = 65536,          /* of a multiprocessor */
+    /* of a thread, besides its part of a matrix */
     OWN_REGISTERS = LARGE          ? 76
                     : TSVD_COMPLEX ? 60
-                                   : 42, /* of a thread, besides its part of a matrix */
-    BLOCK_ROWS = LARGE ? 3 : 4,          /* rows in a lane, at most */
-    BLOCK_ORDER = BLOCK_ROWS * WARP      /* the largest order */
+                                   : 42,
+    BLOCK_ROWS = LARGE ? 3 : 4,     /* rows in a lane, at most */
+    BLOCK_ORDER = BLOCK_ROWS * WARP /* the largest order */
 };
 
 /* What the kernel reads and writes. */
@@ -94,7 +95,7 @@ blocks_of(int strips, int numbers)
     const int registers = numbers * (int)sizeof(scalar) / 4 + OWN_REGISTERS;
     const int blocks = REGISTERS / registers / threads_of(strips);
 
-    return blocks < 8 ? blocks : 8;
+    return blocks < 1 ? 1 : blocks < 8 ? blocks : 8;
 }
 
 template <int S>

@@ -4,9 +4,11 @@
  * A warp brings WARP matrices through shared memory, so that what it reads and writes at once lies
  * side by side.  It needs no workspace: what is found goes straight to the host.
  *
- * In TINY_ORDER columns numbers grow by 2^(TINY_ORDER - 1) at most, and residuals stay below a
- * tenth of their bound.  So no probe is needed.  But where S is near singular numbers may overflow,
- * or a pivot underflow: then the inverse is not finite.
+ * In TINY_ORDER columns real numbers grow by 2^(TINY_ORDER - 1) at most, and residuals stay below a
+ * tenth of their bound.  Complex numbers may grow more, since two of the same size can have a
+ * quotient of sqrt(2); the worst residuals that a search found are a fifth of their bound.  So no
+ * probe is needed.  But where S is near singular numbers may overflow, or a pivot underflow: then
+ * the inverse is not finite.
  */
 #ifndef TSVDI_CUDA_INVERSE_TINY_H
 #define TSVDI_CUDA_INVERSE_TINY_H

@@ -188,7 +188,7 @@ are_paired(int r)
 static tsvd_status
 launch_pairs(struct cuda_call *call, const struct jacobi_batch &q, const struct jacobi_results &to)
 {
-    const unsigned blocks = blocks_for(q.count, PAIR_THREADS / PAIR_LANES);
+    const unsigned blocks = blocks_for(q.count, (int)PAIR_THREADS / (int)PAIR_LANES);
     const auto kernel = q.v != NULL ? jacobi_pairs_kernel<true> : jacobi_pairs_kernel<false>;
     tsvd_status ret = TSVD_OK;
 
