@@ -356,6 +356,8 @@ dense_execute(tsvd_prepared *prepared, const void *a, void *U, void *S, void *Vh
         TSVD_TRY(check_data(S, p->k, "S", error));
         TSVD_TRY(check_data(U, p->vectors ? (p->full ? p->a.rows : p->k) : 0, "U", error));
         TSVD_TRY(check_data(Vh, p->vectors ? (p->full ? p->a.columns : p->k) : 0, "Vh", error));
+        TSVD_TRY(tsvdi_check_address(p->call.to, p->a.dtype, U, "U", error));
+        TSVD_TRY(tsvdi_check_address(p->call.to, p->a.dtype, Vh, "Vh", error));
     }
     p->a.data = a;
     p->S = S;
@@ -403,6 +405,7 @@ inverse_execute(tsvd_prepared *prepared, const void *a, void *X, struct host_env
     if (p->a.batch.matrices > 0) {
         TSVD_TRY(check_data(a, p->a.rows, "a", error));
         TSVD_TRY(check_data(X, p->a.rows, "X", error));
+        TSVD_TRY(tsvdi_check_address(p->call.to, p->a.dtype, X, "X", error));
     }
     p->a.data = a;
     p->X = X;

@@ -257,6 +257,20 @@ struct result_form {
     tsvd_dtype dtype;
 };
 
+tsvd_status
+tsvdi_check_address(tsvd_space space, tsvd_dtype dtype, const void *data, const char *name,
+                    tsvd_error *error)
+{
+    const size_t size = dtype_size(dtype);
+
+    if (space == TSVD_CUDA && (uintptr_t)data % size != 0) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "%s lies at an address that is no multiple of the %d bytes of a number",
+                          name, (int)size);
+    }
+    return TSVD_OK;
+}
+
 /* Refuses a result that is not C-contiguous or has not the shape (batch..., rows, columns);
    columns < 0: (batch..., rows). */
 static tsvd_status
@@ -294,10 +308,8 @@ check_result(struct result_form form, const tsvd_array *array, const char *name,
     if (!empty && array->data == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of %s must not be NULL", name);
     }
-    if (!empty && array->space == TSVD_CUDA && (uintptr_t)array->data % dtype_size(form.dtype)) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
-                          "%s lies at an address that is no multiple of the %d bytes of a number",
-                          name, (int)dtype_size(form.dtype));
+    if (!empty) {
+        TSVD_TRY(tsvdi_check_address(array->space, form.dtype, array->data, name, error));
     }
 out:
     return ret;

@@ -209,6 +209,31 @@ test_allocator(void)
     CHECK(allocations == 0, "back to the caller's allocator");
 }
 
+/* Results whose numbers lie between the multiples of their size, of a call and of a prepared one. */
+static void
+test_addresses(void)
+{
+    const int64_t shape[] = {2, 2};
+    tsvd_handle *handle = make_handle(NULL);
+    tsvd_memory *memory = take(handle, BYTES);
+    char *const at = (char *)tsvd_memory_data(memory);
+    tsvd_array a = tsvd_array_of(at, TSVD_CUDA, TSVD_COMPLEX128, 2, shape);
+    tsvd_array x = tsvd_array_of(at + 1024 + 8, TSVD_CUDA, TSVD_COMPLEX128, 2, shape);
+    tsvd_prepared *prepared = NULL;
+    tsvd_error error;
+
+    CHECK(tsvd_dense_inverse(handle, &a, NULL, 0, &x, NULL, &error) == TSVD_ERR_ARGUMENT &&
+              strstr(error.text, "no multiple of the 16 bytes") != NULL,
+          "%s", error.text);
+    CHECK(tsvd_inverse_prepare(handle, &a, NULL, 0, TSVD_CUDA, NULL, &prepared, &error) == TSVD_OK,
+          "%s", error.text);
+    CHECK(tsvd_inverse_execute(prepared, at, at + 1024 + 8, NULL, &error) == TSVD_ERR_ARGUMENT,
+          "%s", error.text);
+    tsvd_prepared_destroy(prepared);
+    tsvd_memory_release(memory);
+    tsvd_destroy(handle);
+}
+
 static void
 test_refusals(void)
 {
@@ -287,6 +312,7 @@ main(void)
         {"order", test_order},
         {"default streams", test_default_streams},
         {"allocator", test_allocator},
+        {"addresses", test_addresses},
         {"refusals", test_refusals},
         {"forked child", test_forked_child},
     };
