@@ -248,8 +248,9 @@
 #define CPU_PRODUCT_SHARE 128
 #endif
 
-/* [derived: a multiple of the tiles of complex_product.h]  reflectors.c: by the kernel for complex
-   numbers a thread makes fewer at a time, multiples of this, where else some would have none. */
+/* [derived: a multiple of the tiles of kernels/complex_product.h]  reflectors.c: by the kernel for
+   complex numbers a thread makes fewer at a time, multiples of this, where else some would have
+   none. */
 #ifndef CPU_PRODUCT_TILE
 #define CPU_PRODUCT_TILE 12
 #endif

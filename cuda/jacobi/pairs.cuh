@@ -7,11 +7,11 @@
  *
  *     W P = Q R,   R^T = Q2 L^T,   L J = Y S,
  *
- * so that W = (Q Y) S (P Z)^H with R Z = Y S, Z = conj(Q2) J.  Only the columns of L are rotated. J
- * and Q2 are not made, and Z comes from the triangle R.  The errors of Z are eps times
- * | |R^-1| |R| |, the condition number of Skeel.  It does not change with the lengths of R's rows, and with
- * pivoting it is mostly near 1, even if R is singular to working precision.  It can be large all
- * the same, so Z is tested: see is_orthogonal().
+ * so that W = (Q Y) S (P Z)^H with R Z = Y S, Z = conj(Q2) J.  Only the columns of L are rotated.
+ * J and Q2 are not made, and Z comes from the triangle R.  The errors of Z are eps times
+ * | |R^-1| |R| |, the condition number of Skeel.  It does not change with the lengths of R's rows,
+ * and with pivoting it is mostly near 1, even if R is singular to working precision.  It can be
+ * large all the same, so Z is tested: see is_orthogonal().
  *
  * Values keep their relative accuracy for W = B D, D diagonal: errors of QR are small in each
  * column of W, and then in each row of R.  W is scaled by one power of two, and columns have no
@@ -43,8 +43,8 @@ enum {
     /* The norms of R's rows are above 2^-PAIR_SPAN, and so, but for the condition of R with rows at
        norm 1, are the values.  Products of two norms, and squares, are then far from underflow. */
     PAIR_SPAN = TSVD_SINGLE ? 44 : 400,
-    /* Blocks of a multiprocessor with 65536 registers.  A thread gets 96 (float32), 168, or 204
-       (complex128). */
+    /* Blocks of a multiprocessor with 65536 registers.  A thread gets 96 (float32), 168, or 255
+       (complex128, of which shared memory has room for no more than 5 blocks). */
     PAIR_BLOCKS = sizeof(scalar) > 8   ? 4
                   : sizeof(scalar) > 4 ? 6
                                        : 10
@@ -58,18 +58,18 @@ struct jacobi_pair {
 
 /* What the threads of a matrix share. */
 struct jacobi_shared {
-    scalar
-        before[PAIR_STEPS]; /* padding: solve() reads up to PAIR_STEPS - 1 entries before r[0], and
-                                  uses none of these */
+    /* padding: solve() reads up to PAIR_STEPS - 1 entries before r[0], and uses none of these */
+    scalar before[PAIR_STEPS];
     /* r[j][i]: row i of R, in the column that is column j of W.  After them, entry j >= i of column
        i of L at r[column[i]][j + 1].  Later r[i] is row i of P Z.  The padding keeps columns in
        different banks. */
     scalar r[PAIR_ORDER][PAIR_ORDER + 1];
-    scalar __align__(16) vector[PAIR_ORDER]; /* later by ranks: the largest entries of vectors */
-    scalar
-        inverse[PAIR_ORDER]; /* of R's diagonal; zeros after it.  Later by ranks: what vectors are
-                                   multiplied by, 1 or -1 if they are real */
-    int column[PAIR_ORDER];  /* column i of W P is column[i] of W */
+    /* a column, or a reflector; later by ranks, of complex vectors: the largest entries */
+    scalar __align__(16) vector[PAIR_ORDER];
+    /* of R's diagonal; zeros after it.  Later by ranks: what vectors are multiplied by, 1 or -1 if
+       they are real */
+    scalar inverse[PAIR_ORDER];
+    int column[PAIR_ORDER]; /* column i of W P is column[i] of W */
 };
 
 /* ---- QR ---- */
@@ -798,13 +798,13 @@ __launch_bounds__(PAIR_THREADS, PAIR_BLOCKS)
     solve<PAIR_ORDER - 3 * PAIR_STEPS>(&x, of, rank_a, rank_b);
     good = is_orthogonal(&x, of, r, c, lane) && good;
     if (VECTORS) {
+        const struct place_turns turns = {of.inverse, of.vector};
+
 #pragma unroll
         for (int i = 0; i < PAIR_ORDER; i++) {
             x.a[i] = good && i < c && rank_a < c ? v[i * c + rank_a] : scalar(0);
             x.b[i] = good && i < c && rank_b < c ? v[i * c + rank_b] : scalar(0);
         }
-        const struct place_turns turns = {of.inverse, of.vector};
-
         __syncwarp(); /* what is in v has been read */
         unfactor<3 * PAIR_STEPS>(&x, of, c, lane, good ? reflectors : NULL);
         unfactor<2 * PAIR_STEPS>(&x, of, c, lane, good ? reflectors : NULL);

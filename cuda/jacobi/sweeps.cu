@@ -22,17 +22,16 @@
 #include "jacobi/large.h"
 
 enum {
-    BLOCK =
-        sizeof(scalar) > 8 ? 16 : 32, /* columns of a block, at most WARP: two matrices of PAIR x
-                                             PAIR fit into 64 KB of shared memory */
-    PAIR = 2 * BLOCK,                 /* columns of a pair of blocks */
-    EDGE = 4,                         /* rows and columns of a thread's part of a product */
-    ONCE = 16 / (int)sizeof(scalar),  /* numbers of its 16-byte loads, EDGE or fewer */
-    APART = PAIR / EDGE * ONCE,       /* numbers between two of these loads */
+    /* columns of a block, at most WARP: two matrices PAIR x PAIR fit into 64 KB of shared memory */
+    BLOCK = sizeof(scalar) > 8 ? 16 : 32,
+    PAIR = 2 * BLOCK,                /* columns of a pair of blocks */
+    EDGE = 4,                        /* rows and columns of a thread's part of a product */
+    ONCE = 16 / (int)sizeof(scalar), /* numbers of its 16-byte loads, EDGE or fewer */
+    APART = PAIR / EDGE * ONCE,      /* numbers between two of these loads */
     TILES = PAIR / EDGE,
-    GRAM_TILES = TILES * (TILES + 1) / 2, /* on and above the diagonal */
-    GRAM_THREADS = (GRAM_TILES + WARP - 1) / WARP * WARP,
-    GRAM_ROWS = 32, /* rows of a partial sum */
+    GRAM_TILES = TILES * (TILES + 1) / 2,                 /* on and above the diagonal */
+    GRAM_THREADS = (GRAM_TILES + WARP - 1) / WARP * WARP, /* whole warps */
+    GRAM_ROWS = 32,                                       /* rows of a partial sum */
     GRAM_STRIDE = PAIR + ONCE,
     MEET_THREADS = 512,
     MIX_THREADS = TILES * TILES,
