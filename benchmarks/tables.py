@@ -635,6 +635,8 @@ TABLES = {
     "measured_dense_cpu": (_measured, "dense_cpu.json"),
     "dense_cuda": (_dense, "dense.json"),
     "measured_dense_cuda": (_measured_gpu, "dense.json"),
+    "complex_cpu": (_dense, "complex_cpu.json"),
+    "measured_complex_cpu": (_measured, "complex_cpu.json"),
     "jacobi_cpu": (_dense, "jacobi_cpu.json"),
     "jacobi_known_cpu": (_jacobi_known, "jacobi_cpu.json"),
     "measured_jacobi_cpu": (_measured, "jacobi_cpu.json"),
