@@ -253,7 +253,7 @@ __launch_bounds__(SCALE_THREADS) finish_kernel(const __grid_constant__ struct fi
 
         if (q.z != NULL) {
             const int power = -q.column[rows + s] - q.row[rows + to];
-            const scalar_double term = probe_term(x, q.z[rows + to]);
+            const scalar_double term = product(widened(x), q.z[rows + to]);
 
             off += term;
             size += probe_size(term);

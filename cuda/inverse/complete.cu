@@ -13,6 +13,7 @@
  * their own.
  */
 #include "inverse/inverse_run.h"
+#include "inverse/wide.h"
 
 enum {
     COLUMN_THREADS = 256, /* of the block of a column */
@@ -54,22 +55,10 @@ split(scalar_double x, int *e)
     return scaled(x, -*e);
 }
 
-static __device__ __forceinline__ scalar_double
-widened(scalar x)
-{
-    return {(double)x.re, (double)x.im};
-}
-
 static __device__ __forceinline__ scalar
 rounded(scalar_double x)
 {
     return {(real)x.re, (real)x.im};
-}
-
-static __device__ __forceinline__ scalar_double
-product(scalar_double a, scalar_double b)
-{
-    return {fma(-a.im, b.im, a.re * b.re), fma(a.im, b.re, a.re * b.im)};
 }
 
 /* a b + c. */
@@ -117,22 +106,10 @@ split(double x, int *e)
     return frexp(x, e);
 }
 
-static __device__ __forceinline__ double
-widened(scalar x)
-{
-    return (double)x;
-}
-
 static __device__ __forceinline__ scalar
 rounded(double x)
 {
     return (scalar)x;
-}
-
-static __device__ __forceinline__ double
-product(double a, double b)
-{
-    return a * b;
 }
 
 static __device__ __forceinline__ double

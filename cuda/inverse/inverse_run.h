@@ -1,17 +1,18 @@
 /*
  * Inverses on the device: what the files of this folder share.
  *
- *   inverse/inverse.cu   the operations of the seam, and their memory
+ *   inverse/inverse.cu     the operations of the seam, and their memory
  *   inverse/balance.cu     what comes before and after elimination: scaling, what is found
- *   inverse/probe.h      whether an inverse is right
+ *   inverse/probe.h        whether an inverse is right
+ *   inverse/wide.h         entries in the precision of double
  *   inverse/tiny.cuh       elimination in the registers of a thread
- *   inverse/small.cu     elimination in the registers of a warp or a block
+ *   inverse/small.cu       elimination in the registers of a warp or a block
  *   inverse/registers.cuh  what tiny.cuh and small.cu share
- *   inverse/large.cu     elimination by blocks of columns, halves of these, and panels
- *   inverse/panel.h      their kernels: a cluster of blocks, or all multiprocessors
- *   inverse/refine.cu    the step of Newton's iteration
- *   inverse/rescue.cu    inverses once more of matrices that elimination fails for, by QR
- *   inverse/complete.cu  or by complete pivoting
+ *   inverse/large.cu       elimination by blocks of columns, halves of these, and panels
+ *   inverse/panel.h        their kernels: a cluster of blocks, or all multiprocessors
+ *   inverse/refine.cu      the step of Newton's iteration
+ *   inverse/rescue.cu      inverses once more of matrices that elimination fails for, by QR
+ *   inverse/complete.cu    or by complete pivoting
  *
  * All matrices are stored by columns.  M is the transpose of A, so that the columns of M's inverse
  * are the rows of A's.  It is scaled to S (math/balance.h), and Y is the inverse of S.  Norms are

@@ -21,7 +21,7 @@
 #ifndef TSVDI_CUDA_INVERSE_PROBE_H
 #define TSVDI_CUDA_INVERSE_PROBE_H
 
-#include "kernels.h"
+#include "inverse/wide.h"
 #include "math/growth.h"
 
 enum { PROBE_UNITS = 16 };
@@ -45,19 +45,6 @@ add_signed(scalar_double sum, double sign, scalar x)
     return {sum.re + sign * (double)x.re, sum.im + sign * (double)x.im};
 #else
     return sum + sign * (double)x;
-#endif
-}
-
-/* y z, a term of Y z. */
-static __device__ __forceinline__ scalar_double
-probe_term(scalar y, const scalar_double &z)
-{
-#if TSVD_COMPLEX
-    const double re = y.re, im = y.im;
-
-    return {fma(-im, z.im, re * z.re), fma(im, z.re, re * z.im)};
-#else
-    return (double)y * z;
 #endif
 }
 

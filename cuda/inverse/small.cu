@@ -528,7 +528,7 @@ write_strip(const struct team<L, R, N, S> &m, const struct place &at, scalar (&a
 #pragma unroll
             for (int i = 0; i < R; i++) {
                 const scalar y = n_mul(entries[i], inverse[i]);
-                const scalar_double part = probe_term(y, z);
+                const scalar_double part = product(widened(y), z);
 
                 sums.off[i] += part;
                 sums.size[i] += probe_size(part);
