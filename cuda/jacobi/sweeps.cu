@@ -13,9 +13,9 @@
  * A pair whose columns are orthogonal already is skipped after the first step.
  *
  * G is that of kept columns, and so is M: with f_k the exponent of column k, J is multiplied by
- * I + diag(2^-f) M diag(2^f).  I + M is never formed, as rounding its diagonal would
- * make columns longer (math/jacobi.h).  Rounding errors of G only make rotations less exact:
- * norms and cosines are found anew from the columns in each round.
+ * I + diag(2^-f) M diag(2^f).  I + M is never formed, as rounding its diagonal would make columns
+ * longer (math/jacobi.h).  Rounding errors of G only make rotations less exact: norms and cosines
+ * are found anew from the columns in each round.
  */
 #include <limits.h>
 
