@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks import bars, dense, inverse
 from benchmarks.group import Part
-from testing.measures import INVERSE_BOUNDS
+from testing.measures import INVERSE_BOUNDS, frobenius
 from tsvd import linalg
 
 MOST = 4.0
@@ -54,7 +54,7 @@ SMALLEST = 1e-16  # the values go down to it from 1, geometrically
 WITHIN = 200.0  # the error of a truncated product in eps: values next to KEPT are 7 % apart
 
 
-def _truncated(dtype=np.clongdouble):
+def _truncated():
     """A matrix with known vectors, and the product of the largest KEPT values with theirs: both in
     long double. The vectors are those of the Fourier matrix, reflected.
     """
@@ -64,8 +64,8 @@ def _truncated(dtype=np.clongdouble):
     fourier = np.exp(2j * pi * (np.outer(i, i) % ORDER) / ORDER) / np.sqrt(np.longdouble(ORDER))
     sides = []
     for _ in range(2):
-        v = (rng.standard_normal(ORDER) + 1j * rng.standard_normal(ORDER)).astype(dtype)
-        v /= np.sqrt(np.sum(abs(v) ** 2))
+        v = dense.gaussian(rng, ORDER, np.clongdouble)
+        v /= frobenius(v)
         sides.append(fourier - 2 * np.outer(v, v.conj() @ fourier))
     values = np.longdouble(SMALLEST) ** (i / np.longdouble(ORDER - 1))
     U, V = sides
@@ -92,7 +92,7 @@ def _truncations(run, case):
 
     seconds, (U, S, Vh) = dense.timed_on_device(lambda: [ours() for _ in range(TIMES)][-1])
     U, S, Vh = (x.cpu().numpy().astype(np.clongdouble) for x in (U, S, Vh))
-    off = float(np.sqrt(np.sum(abs((U * S.real) @ Vh - exact) ** 2)))
+    off = frobenius((U * S.real) @ Vh - exact)
     record = {
         "what": f"{TIMES} truncations of n = {ORDER} to {KEPT} values, complex128",
         "median": median(seconds),
@@ -137,7 +137,7 @@ def _pairs(run):
 
 
 def _bars(run):
-    asked = [bar for bar in dense.targets(run) if bar["asked"] is not None]
+    asked = [*dense.targets(run)]
     for what, record, real in _pairs(run):
         if run.device == "cpu":
             ratios = [next(iter(x["peers"].values()))["ratio"] for x in (real, record)]
@@ -148,8 +148,7 @@ def _bars(run):
     records = run.records["cases"]
     of_svd = [record for record in records if "group" in record]
     of_inverse = [record for record in records if "group" not in record]
-    for key, bound in dense.BOUNDS.items():
-        asked.append(bars.largest(key, bound, of_svd, key))
+    asked += dense.accuracy(of_svd)
     asked.append(
         bars.largest("residual of inverses", INVERSE_BOUNDS[False], of_inverse, "residual")
     )

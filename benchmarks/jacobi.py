@@ -146,7 +146,7 @@ def _measure_known(run, case):
 def _bars(run):
     ours = [record["errors"] for record in run.records["known"]]
     known = bars.largest("relative errors of values that are known", 1.0, ours, "tsvd")
-    return [*dense.targets(run), *dense.accuracy(run), known]
+    return [*dense.targets(run), *dense.accuracy(run.records["cases"]), known]
 
 
 KNOWN_CASES = Part(
