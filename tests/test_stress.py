@@ -10,6 +10,14 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 
+def every_defect(common, of_complex):
+    """The names of planted defects: common ones in real and in complex numbers."""
+    both = [(name, numbers) for name in common for numbers in ("real", "complex")]
+    return pytest.mark.parametrize(
+        ("name", "numbers"), [*both, *((name, "complex") for name in of_complex)]
+    )
+
+
 def python(*arguments, status=0):
     done = subprocess.run(
         [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=300
@@ -394,13 +402,9 @@ COMPLEX_DEFECTS = {
     "an imaginary NaN": ("U.imag[..., -1, -1] = np.nan", "NaN"),
     "complex values": ("S = S.astype(U.dtype)", "types"),
 }
-EVERY_DENSE_DEFECT = [
-    *((name, numbers) for name in DENSE_DEFECTS for numbers in ("real", "complex")),
-    *((name, "complex") for name in COMPLEX_DEFECTS),
-]
 
 
-@pytest.mark.parametrize(("name", "numbers"), EVERY_DENSE_DEFECT)
+@every_defect(DENSE_DEFECTS, COMPLEX_DEFECTS)
 def test_dense_draws_find_a_planted_defect(name, numbers):
     defect, text = (DENSE_DEFECTS | COMPLEX_DEFECTS)[name]
     program = """
@@ -537,13 +541,9 @@ DEFECTS_OF_COMPLEX_INVERSES = {
     "an imaginary NaN": ("X.imag[..., -1, 0] = np.nan", "NaN"),
     "an infinite imaginary part": ("X.imag[..., 0, -1] = np.inf", "infinite"),
 }
-EVERY_DEFECT_OF_INVERSES = [
-    *((name, numbers) for name in DEFECTS_OF_INVERSES for numbers in ("real", "complex")),
-    *((name, "complex") for name in DEFECTS_OF_COMPLEX_INVERSES),
-]
 
 
-@pytest.mark.parametrize(("name", "numbers"), EVERY_DEFECT_OF_INVERSES)
+@every_defect(DEFECTS_OF_INVERSES, DEFECTS_OF_COMPLEX_INVERSES)
 def test_inverse_draws_find_a_planted_defect(name, numbers):
     defect, text = (DEFECTS_OF_INVERSES | DEFECTS_OF_COMPLEX_INVERSES)[name]
     program = """
