@@ -46,7 +46,7 @@ def main():
     of_device = "where dense, jacobi, inverse, complex, eps, sweep and crossover compute"
     command.add_options(parser, "benchmarks/results", device=of_device)
     parser.add_argument("--repeats", type=int, default=5, help="timings of each contender")
-    parser.add_argument("--group", help="run this group of cases only (run, sweep)")
+    parser.add_argument("--group", help="run this group of cases only (run); or type (sweep)")
     parser.add_argument(
         "--large", action="store_true", help="also the cases that take over a minute (run)"
     )

@@ -11,11 +11,11 @@ import numpy as np
 
 from benchmarks import bars
 from benchmarks.group import Group, Part
-from benchmarks.sweep import CUBE_LIMIT, DTYPES, Timer, on, release
+from benchmarks.sweep import CUBE_LIMIT, REAL, Timer, on, release
 from tsvd import linalg
 
 CUBES = {
-    "cpu": dict.fromkeys(DTYPES, (256, 500, 512, 513, 724, 1000, 1024, 1025, 1448, 2000)),
+    "cpu": dict.fromkeys(REAL, (256, 500, 512, 513, 724, 1000, 1024, 1025, 1448, 2000)),
     "cuda": {
         "float64": (8192, 10_000, 10_240, 10_241, 12_288, 14_000, 16_384, 20_480, 24_576),
         "float32": (

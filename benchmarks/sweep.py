@@ -2,6 +2,8 @@
 
     python -m benchmarks sweep [--device cuda] [--group GROUP]
 
+GROUP is a group of curves or a type, such as complex128.
+
 A curve is a call one of whose sizes grows. A model says how many operations f it has. From a size a
 to the next one, b,
 
@@ -28,13 +30,14 @@ import numpy as np
 
 import tsvd
 from benchmarks import bars
+from benchmarks.dense import gaussian
 from benchmarks.group import Group, Part
 from testing import families
 from tsvd import linalg
 
 RATIO = 1.2
 LIMIT, CUBE_LIMIT = 1.4, 1.25
-DTYPES = ("float64", "float32")
+REAL, COMPLEX = ("float64", "float32"), ("complex128",)
 FAMILIES = ("chi", "toeplitz", "uniform_1")
 
 SAMPLE = 0.002  # seconds of a timing, in which a short call is repeated on the CPU
@@ -78,7 +81,7 @@ class Curve:
 def _cases(run):
     """The curves, with a timer and when each is to end."""
     timer, group = Timer(run.device, run.threads), run.options.group
-    curves = [curve for curve in _curves(run.device) if group in (None, curve.group)]
+    curves = [curve for curve in _curves(run.device) if group in (None, curve.group, curve.dtype)]
     for i, curve in enumerate(curves):
         share = run.left() * curve.weight / sum(c.weight for c in curves[i:])
         yield curve, timer, time.monotonic() + share
@@ -96,9 +99,11 @@ def _steps(first, last):
 
 
 def _curves(device):
-    """In float32 there are fewer of each kind."""
-    for dtype in DTYPES:
-        for make in (_square, _tall, _batches, _selections, _bidiagonals, _inverses):
+    """There are most in float64.  No bidiagonal matrix is complex."""
+    dense = (_square, _tall, _batches, _selections, _inverses)
+    bidiagonal = (_bidiagonal_batches, _bidiagonal_selections, _bidiagonals)
+    for dtype in REAL + COMPLEX:
+        for make in dense if dtype in COMPLEX else dense + bidiagonal:
             yield from make(device, dtype)
 
 
@@ -141,28 +146,43 @@ def _tall(device, dtype):
 
 
 def _batches(device, dtype):
-    counts = _steps(1, MATRICES)
+    call = functools.partial(_dense, device, dtype, True)
     for n in _some(SMALL, dtype, 2):
-        call = functools.partial(_dense, device, dtype, True)
         yield Curve(
-            *("batch", f"dense, n = {n}, all vectors", dtype, "matrices", counts),
-            *(lambda count, f=call, n=n: f((count, n, n)), lambda count: count),
+            *("batch", f"dense, n = {n}, all vectors", dtype, "matrices", _steps(1, MATRICES)),
+            *(lambda count, n=n: call((count, n, n)), lambda count: count),
         )
+    for count in _some(BATCHES[device], dtype):
+        sizes = _steps(1, LARGEST_IN_BATCH)
+        yield Curve(
+            *("batch", f"dense, {count:,} matrices, all vectors", dtype, "n", sizes),
+            *(lambda n, count=count: call((count, n, n)), lambda n: n**3),
+        )
+
+
+def _selections(device, dtype):
+    for n in _some(SELECTED_OF_DENSE[device], dtype):
+        call = functools.partial(_dense, device, dtype, True, (n, n))
+        yield Curve("subset", f"dense, n = {n:,}", dtype, "k", _steps(1, n), call, lambda k: k)
+    sizes = _steps(SELECTED, LARGEST[device]["square"])
+    yield Curve(
+        *("subset", f"dense, {SELECTED} largest", dtype, "n", sizes),
+        lambda n: _dense(device, dtype, True, (n, n), SELECTED),
+        *(lambda n: n**3, True),
+    )
+
+
+def _bidiagonal_batches(device, dtype):
     for n in _some(SMALL[2:], dtype):
         for vectors in _some((True, False), dtype):
             name = f"bidiagonal, n = {n}, {'all vectors' if vectors else 'values alone'}"
             call = functools.partial(_bidiagonal_batch, device, dtype, vectors)
             yield Curve(
-                *("batch", name, dtype, "matrices", counts),
+                *("batch", name, dtype, "matrices", _steps(1, MATRICES)),
                 *(lambda count, f=call, n=n: f(count, n), lambda count: count),
             )
     for count in _some(BATCHES[device], dtype):
         sizes = _steps(1, LARGEST_IN_BATCH)
-        call = functools.partial(_dense, device, dtype, True)
-        yield Curve(
-            *("batch", f"dense, {count:,} matrices, all vectors", dtype, "n", sizes),
-            *(lambda n, f=call, count=count: f((count, n, n)), lambda n: n**3),
-        )
         call = functools.partial(_bidiagonal_batch, device, dtype, True)
         yield Curve(
             *("batch", f"bidiagonal, {count:,} matrices, all vectors", dtype, "n", sizes),
@@ -170,13 +190,10 @@ def _batches(device, dtype):
         )
 
 
-def _selections(device, dtype):
+def _bidiagonal_selections(device, dtype):
     for n in _some(SELECTED_OF[device], dtype):
         call = functools.partial(_bidiagonal, device, dtype, "chi", True, n)
         yield Curve("subset", f"bidiagonal, n = {n:,}", dtype, "k", _steps(1, n), call, lambda k: k)
-    for n in _some(SELECTED_OF_DENSE[device], dtype):
-        call = functools.partial(_dense, device, dtype, True, (n, n))
-        yield Curve("subset", f"dense, n = {n:,}", dtype, "k", _steps(1, n), call, lambda k: k)
     sizes = _steps(SELECTED, LARGEST[device]["long"])
     for family in _some(FAMILIES, dtype):
         call = functools.partial(_bidiagonal, device, dtype, family, True, k=SELECTED)
@@ -184,12 +201,6 @@ def _selections(device, dtype):
             *("subset", f"bidiagonal, {SELECTED} largest, {family}", dtype, "n", sizes),
             *(call, lambda n: n),
         )
-    sizes = _steps(SELECTED, LARGEST[device]["square"])
-    yield Curve(
-        *("subset", f"dense, {SELECTED} largest", dtype, "n", sizes),
-        lambda n: _dense(device, dtype, True, (n, n), SELECTED),
-        *(lambda n: n**3, True),
-    )
 
 
 def _bidiagonals(device, dtype):
@@ -223,8 +234,7 @@ class TooLarge(Exception):
 
 @functools.cache
 def _numbers(device, dtype):
-    rng = np.random.default_rng(0)
-    numbers = rng.standard_normal(NUMBERS["cpu"], dtype)
+    numbers = gaussian(0, NUMBERS["cpu"], dtype)
     if device == "cpu":
         return numbers
     import torch
