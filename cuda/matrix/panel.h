@@ -11,9 +11,6 @@
 #include "kernels.h"
 #include "math/reflector.h"
 
-/* Columns of a panel.  Threads have sums of all of them in registers. */
-enum { PANEL_WIDTH = sizeof(scalar) > 8 ? DENSE_WIDTH / 2 : DENSE_WIDTH };
-
 /* A column, or row, whose entries but the first have a smaller sum of squares counts as one with
    zeros there, and so does an imaginary part of the first, whose square counts with them.  The
    largest entry of a matrix is 1 or more, so that this changes it by far less than rounding does;

@@ -10,6 +10,9 @@
 #include "matrix/panel.h"
 #include "qr/qr.h"
 
+/* Columns of a panel.  Threads have sums of all of them in registers. */
+enum { QR_WIDTH = sizeof(scalar) > 8 ? DENSE_WIDTH / 2 : DENSE_WIDTH };
+
 /* A panel of each of `count` matrices. */
 struct qr_panel {
     int64_t r, c, count, begin, end;
@@ -17,19 +20,19 @@ struct qr_panel {
     scalar *w, *tau;    /* [count][c][r], [count][c] */
 
     /* Of each group of blocks; [2] by turns. */
-    scalar *sums;      /* [2][blocks][PANEL_WIDTH] parts of g */
-    scalar *row;       /* [2][PANEL_WIDTH] row i as it is before step i */
+    scalar *sums;      /* [2][blocks][QR_WIDTH] parts of g */
+    scalar *row;       /* [2][QR_WIDTH] row i as it is before step i */
     unsigned *arrived; /* [1] zero */
 };
 
 /* The sums over the block's threads, for each column of the panel, to `to`. */
 static __device__ __forceinline__ void
-put_sums(const scalar (&sum)[PANEL_WIDTH], scalar *scratch, scalar *to)
+put_sums(const scalar (&sum)[QR_WIDTH], scalar *scratch, scalar *to)
 {
     const int t = (int)threadIdx.x, warps = (int)blockDim.x / WARP;
 
 #pragma unroll
-    for (int l = 0; l < PANEL_WIDTH; l++) {
+    for (int l = 0; l < QR_WIDTH; l++) {
         const scalar all = warp_sum(sum[l]);
 
         if (t % WARP == 0) {
@@ -37,7 +40,7 @@ put_sums(const scalar (&sum)[PANEL_WIDTH], scalar *scratch, scalar *to)
         }
     }
     __syncthreads();
-    if (t < PANEL_WIDTH) {
+    if (t < QR_WIDTH) {
         scalar all = 0;
 
         for (int i = 0; i < warps; i++) {
@@ -58,12 +61,12 @@ qr_step(const struct qr_panel &q, int block, int64_t i, const scalar *g, const s
     const int64_t high = q.begin + (q.r - q.begin) * (block + 1) / q.blocks;
     const int own = (int)(i - q.begin), turn = (own + 1) & 1;
     struct reflector h = {};
-    scalar sum[PANEL_WIDTH];
+    scalar sum[QR_WIDTH];
 
     if (own >= 0) {
         h = reflector_of(row[own], n_real(g[own]));
     }
-    if (t < PANEL_WIDTH) {
+    if (t < QR_WIDTH) {
         y[t] = own >= 0 && t > own && t < width
                    ? n_mul(n_conj(h.tau), n_fma(n_conj(h.scale), g[t], row[t]))
                    : REAL(0);
@@ -73,7 +76,7 @@ qr_step(const struct qr_panel &q, int block, int64_t i, const scalar *g, const s
     }
     __syncthreads();
 #pragma unroll
-    for (int l = 0; l < PANEL_WIDTH; l++) {
+    for (int l = 0; l < QR_WIDTH; l++) {
         sum[l] = 0;
     }
     if (own >= 0 && block == 0 && t == 0) {
@@ -88,7 +91,7 @@ qr_step(const struct qr_panel &q, int block, int64_t i, const scalar *g, const s
             w[own * q.r] = v;
         }
 #pragma unroll
-        for (int l = 0; l < PANEL_WIDTH; l++) {
+        for (int l = 0; l < QR_WIDTH; l++) {
             if (l > own && l < width) {
                 scalar x = w[l * q.r];
 
@@ -97,7 +100,7 @@ qr_step(const struct qr_panel &q, int block, int64_t i, const scalar *g, const s
                     w[l * q.r] = x;
                 }
                 if (at == i + 1) {
-                    q.row[turn * PANEL_WIDTH + l] = x;
+                    q.row[turn * QR_WIDTH + l] = x;
                 } else {
                     next = l == own + 1 ? x : next;
                     sum[l] = n_fma(n_conj(next), x, sum[l]);
@@ -105,22 +108,22 @@ qr_step(const struct qr_panel &q, int block, int64_t i, const scalar *g, const s
             }
         }
     }
-    put_sums(sum, scratch, q.sums + (turn * q.blocks + block) * PANEL_WIDTH);
+    put_sums(sum, scratch, q.sums + (turn * q.blocks + block) * QR_WIDTH);
 }
 
 static __global__ void
 __launch_bounds__(DENSE_THREADS) qr_kernel(const struct qr_panel all)
 {
-    __shared__ scalar g[PANEL_WIDTH];
-    __shared__ scalar row[PANEL_WIDTH];
-    __shared__ scalar y[PANEL_WIDTH];
-    __shared__ scalar scratch[PANEL_WIDTH * (DENSE_THREADS / WARP) + DENSE_THREADS];
+    __shared__ scalar g[QR_WIDTH];
+    __shared__ scalar row[QR_WIDTH];
+    __shared__ scalar y[QR_WIDTH];
+    __shared__ scalar scratch[QR_WIDTH * (DENSE_THREADS / WARP) + DENSE_THREADS];
     const int index = (int)blockIdx.x / all.blocks, block = (int)blockIdx.x % all.blocks;
     struct block_group group = {all.blocks, block, all.arrived + index, 0};
     struct qr_panel q = all;
 
-    q.sums += (int64_t)index * 2 * q.blocks * PANEL_WIDTH;
-    q.row += (int64_t)index * 2 * PANEL_WIDTH;
+    q.sums += (int64_t)index * 2 * q.blocks * QR_WIDTH;
+    q.row += (int64_t)index * 2 * QR_WIDTH;
     for (int64_t m = index; m < all.count; m += all.groups) {
         q.w = all.w + m * q.r * q.c;
         q.tau = all.tau + m * q.c;
@@ -130,9 +133,9 @@ __launch_bounds__(DENSE_THREADS) qr_kernel(const struct qr_panel all)
 
             group_barrier(&group);
             if (t >= own && t < q.end - q.begin) { /* q.row has nothing before `own` */
-                row[t] = q.row[turn * PANEL_WIDTH + t];
+                row[t] = q.row[turn * QR_WIDTH + t];
             }
-            sum_parts(q.sums + turn * q.blocks * PANEL_WIDTH, PANEL_WIDTH, q.blocks, scratch, g);
+            sum_parts(q.sums + turn * q.blocks * QR_WIDTH, QR_WIDTH, q.blocks, scratch, g);
             qr_step(q, block, i, g, row, y, scratch);
         }
         group_barrier(&group); /* the next matrix overwrites the same sums */
@@ -162,13 +165,13 @@ lay_out(const struct cuda_device *device, struct qr_panel *q, char *base)
     const int64_t most =
         q->count < device->multiprocessors ? device->multiprocessors / q->count : 1;
     const int64_t busy = blocks_for(q->r, DENSE_THREADS), blocks = busy < most ? busy : most;
-    const int64_t groups = device->multiprocessors / blocks, panels = blocks_for(q->c, PANEL_WIDTH);
+    const int64_t groups = device->multiprocessors / blocks, panels = blocks_for(q->c, QR_WIDTH);
     size_t at = 0;
 
     q->blocks = (int)blocks;
     q->groups = (int)(q->count < groups ? q->count : groups);
-    q->sums = carve<scalar>(base, &at, (int64_t)q->groups * 2 * blocks * PANEL_WIDTH);
-    q->row = carve<scalar>(base, &at, (int64_t)q->groups * 2 * PANEL_WIDTH);
+    q->sums = carve<scalar>(base, &at, (int64_t)q->groups * 2 * blocks * QR_WIDTH);
+    q->row = carve<scalar>(base, &at, (int64_t)q->groups * 2 * QR_WIDTH);
     q->arrived = carve<unsigned>(base, &at, panels * q->groups);
     return at;
 }
@@ -181,7 +184,7 @@ tsvdi_cuda_dense_qr_bytes(const struct cuda_device *device, int64_t r, int64_t c
     q.r = r;
     q.c = c;
     q.count = count;
-    return lay_out(device, &q, NULL) + tsvdi_cuda_dense_reflect_bytes(r, PANEL_WIDTH, count, c);
+    return lay_out(device, &q, NULL) + tsvdi_cuda_dense_reflect_bytes(r, QR_WIDTH, count, c);
 }
 
 tsvd_status
@@ -202,11 +205,11 @@ tsvdi_cuda_dense_qr(struct tsvd_context *ctx, const struct cuda_qr *qr, char *d_
     q.w = qr->w;
     q.tau = qr->tau;
     CUDA_TRY(call, cudaMemsetAsync(q.arrived, 0,
-                                   (size_t)blocks_for(c, PANEL_WIDTH) * (size_t)q.groups *
+                                   (size_t)blocks_for(c, QR_WIDTH) * (size_t)q.groups *
                                        sizeof(*q.arrived),
                                    call->stream));
     for (q.begin = 0; q.begin < c; q.begin = q.end, q.arrived += q.groups) {
-        const int64_t end = q.begin + PANEL_WIDTH < c ? q.begin + PANEL_WIDTH : c;
+        const int64_t end = q.begin + QR_WIDTH < c ? q.begin + QR_WIDTH : c;
         const struct dense_block rest = {qr->w + end * r, r * c, c - end, r, 1, 0};
         void *args[] = {&q};
 
