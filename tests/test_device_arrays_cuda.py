@@ -17,6 +17,7 @@ from testing.exporters import Interface, Raw, download
 from testing.families import make
 from testing.measures import BOUNDS, orthogonality, residual, value_error
 from testing.processes import run
+from tsvd import linalg
 
 pytestmark = [
     pytest.mark.cuda,
@@ -385,6 +386,24 @@ def test_the_current_stream_of_cupy(cupy):
         assert same_bits(tuple(cupy.asnumpy(x) / 2 for x in after), tuple(expected))
         named = tsvd.svd(d_in, e_in, stream=stream)
         assert same_bits(tuple(cupy.asnumpy(x) for x in named), tuple(expected))
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, np.complex128, np.complex64])
+def test_numbers_between_the_multiples_of_their_size(cupy, dtype):
+    size, half = np.dtype(dtype).itemsize, np.finfo(dtype).dtype.itemsize // 2
+    bytes_of = cupy.zeros(200 * size, np.uint8)
+    pointer = bytes_of.data + (half if np.dtype(dtype).kind == "f" else 2 * half)
+    odd = cupy.ndarray((5, 5), dtype, pointer)
+    for call in (linalg.svd, linalg.svdvals, linalg.inv, linalg.bidiagonalize):
+        with pytest.raises(ValueError, match=f"no multiple of the {size} bytes of a number"):
+            call(odd)
+    with pytest.raises(ValueError, match="no multiple"):
+        linalg.inv(cupy.eye(5, dtype=dtype), out=odd)
+    if np.dtype(dtype).kind == "f":
+        with pytest.raises(ValueError, match="no multiple"):
+            tsvd.svd(odd[0], odd[1, 1:])
+    assert float(linalg.svdvals(cupy.ndarray((0, 5), dtype, pointer)).size) == 0
+    assert linalg.svdvals(2 * cupy.eye(5, dtype=dtype)).tolist() == [2] * 5  # the device goes on
 
 
 def test_results_keep_cupy_streams_alive(cupy):

@@ -258,13 +258,18 @@ check_kind(const tsvd_prepared *prepared, int kind, tsvd_error *error)
                : tsvdi_fail(error, TSVD_ERR_ARGUMENT, "prepared must come from %s", name[kind]);
 }
 
-/* Refuses an array of no data that has numbers. */
+/* Refuses the data of an array that has numbers: NULL, or an address that no kernel can use. */
 static tsvd_status
-check_data(const void *data, int64_t numbers, const char *name, tsvd_error *error)
+check_data(tsvd_space space, tsvd_dtype dtype, const void *data, int64_t numbers, const char *name,
+           tsvd_error *error)
 {
-    return data != NULL || numbers == 0
-               ? TSVD_OK
-               : tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of %s must not be NULL", name);
+    if (numbers == 0) {
+        return TSVD_OK;
+    }
+    if (data == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of %s must not be NULL", name);
+    }
+    return tsvdi_check_address(space, dtype, data, name, error);
 }
 
 /* Refuses a batch whose arrays cannot be addressed, and a BLAS that was taken from the handle. */
@@ -302,11 +307,11 @@ execute(tsvd_prepared *prepared, const void *d, const void *e, void *L, void *s,
     p = &prepared->of.svd.problem;
     TSVD_TRY(check_runnable(prepared, &p->batch, p->n, error));
     if (p->batch.matrices > 0) {
-        TSVD_TRY(check_data(d, p->n, "d", error));
-        TSVD_TRY(check_data(e, p->n > 1, "e", error));
-        TSVD_TRY(check_data(s, p->k, "s", error));
-        TSVD_TRY(check_data(L, p->vectors ? p->k : 0, "L", error));
-        TSVD_TRY(check_data(R, p->vectors ? p->k : 0, "R", error));
+        TSVD_TRY(check_data(p->from, p->dtype, d, p->n, "d", error));
+        TSVD_TRY(check_data(p->from, p->dtype, e, p->n > 1, "e", error));
+        TSVD_TRY(check_data(p->call.to, p->dtype, s, p->k, "s", error));
+        TSVD_TRY(check_data(p->call.to, p->dtype, L, p->vectors ? p->k : 0, "L", error));
+        TSVD_TRY(check_data(p->call.to, p->dtype, R, p->vectors ? p->k : 0, "R", error));
     }
     p->d.data = d;
     p->e.data = e;
@@ -352,12 +357,12 @@ dense_execute(tsvd_prepared *prepared, const void *a, void *U, void *S, void *Vh
     p = &prepared->of.dense.problem;
     TSVD_TRY(check_runnable(prepared, &p->a.batch, p->n, error));
     if (p->a.batch.matrices > 0) {
-        TSVD_TRY(check_data(a, p->n, "a", error));
-        TSVD_TRY(check_data(S, p->k, "S", error));
-        TSVD_TRY(check_data(U, p->vectors ? (p->full ? p->a.rows : p->k) : 0, "U", error));
-        TSVD_TRY(check_data(Vh, p->vectors ? (p->full ? p->a.columns : p->k) : 0, "Vh", error));
-        TSVD_TRY(tsvdi_check_address(p->call.to, p->a.dtype, U, "U", error));
-        TSVD_TRY(tsvdi_check_address(p->call.to, p->a.dtype, Vh, "Vh", error));
+        TSVD_TRY(check_data(p->a.space, p->a.dtype, a, p->n, "a", error));
+        TSVD_TRY(check_data(p->call.to, dtype_of_reals(p->a.dtype), S, p->k, "S", error));
+        TSVD_TRY(check_data(p->call.to, p->a.dtype, U,
+                            p->vectors ? (p->full ? p->a.rows : p->k) : 0, "U", error));
+        TSVD_TRY(check_data(p->call.to, p->a.dtype, Vh,
+                            p->vectors ? (p->full ? p->a.columns : p->k) : 0, "Vh", error));
     }
     p->a.data = a;
     p->S = S;
@@ -403,9 +408,8 @@ inverse_execute(tsvd_prepared *prepared, const void *a, void *X, struct host_env
     p = &prepared->of.inverse.problem;
     TSVD_TRY(check_runnable(prepared, &p->a.batch, p->a.rows, error));
     if (p->a.batch.matrices > 0) {
-        TSVD_TRY(check_data(a, p->a.rows, "a", error));
-        TSVD_TRY(check_data(X, p->a.rows, "X", error));
-        TSVD_TRY(tsvdi_check_address(p->call.to, p->a.dtype, X, "X", error));
+        TSVD_TRY(check_data(p->a.space, p->a.dtype, a, p->a.rows, "a", error));
+        TSVD_TRY(check_data(p->call.to, p->a.dtype, X, p->a.rows, "X", error));
     }
     p->a.data = a;
     p->X = X;

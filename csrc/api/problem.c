@@ -14,6 +14,41 @@
 #define NUMBERS_MOST ((int64_t)1 << 56)
 
 static tsvd_status
+lies_between(const char *name, tsvd_dtype dtype, tsvd_error *error)
+{
+    return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                      "%s has an address on the device, or a stride, that is no multiple of the %d "
+                      "bytes of a number",
+                      name, (int)dtype_size(dtype));
+}
+
+tsvd_status
+tsvdi_check_address(tsvd_space space, tsvd_dtype dtype, const void *data, const char *name,
+                    tsvd_error *error)
+{
+    return space == TSVD_CUDA && (uintptr_t)data % dtype_size(dtype) != 0
+               ? lies_between(name, dtype, error)
+               : TSVD_OK;
+}
+
+/* The same for all numbers of an array. */
+static tsvd_status
+check_places(const tsvd_array *array, const char *name, tsvd_error *error)
+{
+    const int64_t size = (int64_t)dtype_size(array->dtype);
+    int between = 0;
+
+    for (int i = 0; i < array->ndim && array->space == TSVD_CUDA; i++) {
+        if (array->shape[i] == 0) {
+            return TSVD_OK;
+        }
+        between |= array->shape[i] > 1 && array->strides[i] % size != 0;
+    }
+    return between ? lies_between(name, array->dtype, error)
+                   : tsvdi_check_address(array->space, array->dtype, array->data, name, error);
+}
+
+static tsvd_status
 check_array(const tsvd_array *array, const char *name, const tsvd_handle *handle, tsvd_error *error)
 {
     if (array->space != TSVD_HOST && array->space != TSVD_CUDA) {
@@ -39,7 +74,7 @@ check_array(const tsvd_array *array, const char *name, const tsvd_handle *handle
                               (long long)array->shape[i]);
         }
     }
-    return TSVD_OK;
+    return check_places(array, name, error);
 }
 
 /* Merges the leading dimensions of an array into the batch shape; returns 0 if they do not fit. */
@@ -257,20 +292,6 @@ struct result_form {
     tsvd_dtype dtype;
 };
 
-tsvd_status
-tsvdi_check_address(tsvd_space space, tsvd_dtype dtype, const void *data, const char *name,
-                    tsvd_error *error)
-{
-    const size_t size = dtype_size(dtype);
-
-    if (space == TSVD_CUDA && (uintptr_t)data % size != 0) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
-                          "%s lies at an address that is no multiple of the %d bytes of a number",
-                          name, (int)size);
-    }
-    return TSVD_OK;
-}
-
 /* Refuses a result that is not C-contiguous or has not the shape (batch..., rows, columns);
    columns < 0: (batch..., rows). */
 static tsvd_status
@@ -307,9 +328,6 @@ check_result(struct result_form form, const tsvd_array *array, const char *name,
     }
     if (!empty && array->data == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of %s must not be NULL", name);
-    }
-    if (!empty) {
-        TSVD_TRY(tsvdi_check_address(array->space, form.dtype, array->data, name, error));
     }
 out:
     return ret;

@@ -332,6 +332,7 @@ tsvdi_arrays_output(struct arrays *arrays, bool vectors, PyObject *given)
     }
     for (int i = 0; i < OUT_COUNT; i++) {
         if (!vectors && i != OUT_S) {
+            arrays->core_out[i].data = NULL;
             continue;
         }
         arrays->out[i] = given == Py_None ? new_output(arrays, i)

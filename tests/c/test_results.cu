@@ -209,25 +209,47 @@ test_allocator(void)
     CHECK(allocations == 0, "back to the caller's allocator");
 }
 
-/* Results whose numbers lie between the multiples of their size, of a call and of a prepared one. */
+/* Numbers that lie between the multiples of their size, of a call and of a prepared one. */
 static void
 test_addresses(void)
 {
     const int64_t shape[] = {2, 2};
     tsvd_handle *handle = make_handle(NULL);
     tsvd_memory *memory = take(handle, BYTES);
-    char *const at = (char *)tsvd_memory_data(memory);
-    tsvd_array a = tsvd_array_of(at, TSVD_CUDA, TSVD_COMPLEX128, 2, shape);
-    tsvd_array x = tsvd_array_of(at + 1024 + 8, TSVD_CUDA, TSVD_COMPLEX128, 2, shape);
+    char *const at = (char *)tsvd_memory_data(memory), *const odd = at + 1024 + 8;
+    tsvd_array a = tsvd_array_of(at, TSVD_CUDA, TSVD_COMPLEX128, 2, shape), b = a;
+    tsvd_array x = tsvd_array_of(odd, TSVD_CUDA, TSVD_COMPLEX128, 2, shape), none = x;
     tsvd_prepared *prepared = NULL;
     tsvd_error error;
 
+    CHECK(cudaMemset(at, 0, 1024) == cudaSuccess, "zeros");
     CHECK(tsvd_dense_inverse(handle, &a, NULL, 0, &x, NULL, &error) == TSVD_ERR_ARGUMENT &&
+              strstr(error.text, "X has an address") != NULL &&
               strstr(error.text, "no multiple of the 16 bytes") != NULL,
           "%s", error.text);
+    CHECK(tsvd_dense_inverse(handle, &x, NULL, 0, &a, NULL, &error) == TSVD_ERR_ARGUMENT &&
+              strstr(error.text, "a has an address") != NULL,
+          "%s", error.text);
+    b.strides[0] += 8;
+    CHECK(tsvd_dense_inverse(handle, &b, NULL, 0, &a, NULL, &error) == TSVD_ERR_ARGUMENT, "%s",
+          error.text);
+    none.shape[0] = none.shape[1] = 0;
+    CHECK(tsvd_dense_inverse(handle, &none, NULL, 0, &none, NULL, &error) == TSVD_OK, "empty: %s",
+          error.text);
     CHECK(tsvd_inverse_prepare(handle, &a, NULL, 0, TSVD_CUDA, NULL, &prepared, &error) == TSVD_OK,
           "%s", error.text);
-    CHECK(tsvd_inverse_execute(prepared, at, at + 1024 + 8, NULL, &error) == TSVD_ERR_ARGUMENT,
+    CHECK(tsvd_inverse_execute(prepared, at, odd, NULL, &error) == TSVD_ERR_ARGUMENT, "%s",
+          error.text);
+    CHECK(tsvd_inverse_execute(prepared, odd, at, NULL, &error) == TSVD_ERR_ARGUMENT, "%s",
+          error.text);
+    tsvd_prepared_destroy(prepared);
+    prepared = NULL;
+    CHECK(tsvd_dense_prepare(handle, &a, NULL, 0, TSVD_CUDA, NULL, &prepared, &error) == TSVD_OK,
+          "%s", error.text);
+    CHECK(tsvd_dense_execute(prepared, at, odd, at + 2048, odd, NULL, &error) == TSVD_OK,
+          "vectors that are not wanted: %s", error.text);
+    CHECK(tsvd_dense_execute(prepared, at, NULL, at + 2048 + 4, NULL, NULL, &error) ==
+              TSVD_ERR_ARGUMENT,
           "%s", error.text);
     tsvd_prepared_destroy(prepared);
     tsvd_memory_release(memory);

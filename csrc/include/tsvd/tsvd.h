@@ -130,8 +130,8 @@ typedef struct tsvd_array {
     int64_t strides[TSVD_MAX_DIMS]; /* bytes between entries; input's may be negative or 0 */
 } tsvd_array;
 
-/* A C-contiguous array: the last index runs fastest.  On a CUDA device results begin at a multiple
-   of the size of their numbers.  An ndim outside 0 .. TSVD_MAX_DIMS becomes the nearer of the two.
+/* A C-contiguous array: the last index runs fastest.  On a CUDA device numbers lie at multiples of
+   their size.  An ndim outside 0 .. TSVD_MAX_DIMS becomes the nearer of the two.
    shape may be NULL if ndim is 0. */
 TSVD_API tsvd_array tsvd_array_of(const void *data, tsvd_space space, tsvd_dtype dtype, int ndim,
                                   const int64_t *shape);
