@@ -251,6 +251,7 @@ invert_matrix(scalar *x, int64_t index, bool finite)
     int number[N];
     double norms;
     scalar a[N][N], pivot[N];
+    bool grown = false;
 
 #pragma unroll
     for (int j = 0; j < N; j++) {
@@ -271,7 +272,12 @@ invert_matrix(scalar *x, int64_t index, bool finite)
     eliminate<N>(a, s, number, pivot);
     norms *= s.near ? write_inverse<true, N>(a, s, number, pivot, finite, x)
                     : write_inverse<false, N>(a, s, number, pivot, finite, x);
-    return marks_of(index, finite, false, !(norms < (double)INFINITY), norms);
+    if (!(norms < (double)INFINITY)) { /* also of an inverse that is finite */
+        for (int k = 0; k < N_PARTS * N * N; k++) {
+            grown = grown || !r_isfinite(((const real *)x)[k]);
+        }
+    }
+    return marks_of(index, finite, false, grown, norms);
 }
 
 /* Where number `at` of a warp's matrices is in shared memory. */
