@@ -86,12 +86,13 @@ static bool
 is_aligned(const borrowed *b)
 {
     const int64_t size = b->dtype.bits / 8;
-    bool aligned = (uintptr_t)b->core.data % (uintptr_t)size == 0;
+    bool aligned = (uintptr_t)b->core.data % (uintptr_t)size == 0, empty = false;
 
     for (int i = 0; i < b->core.ndim; i++) {
+        empty = empty || b->core.shape[i] == 0;
         aligned = aligned && (b->core.shape[i] <= 1 || b->core.strides[i] % size == 0);
     }
-    return aligned;
+    return aligned || empty;
 }
 
 /* Replaces an array that the core cannot read by a copy that its library makes, of a dtype that
@@ -137,10 +138,16 @@ take_input(PyObject **owned, const struct form *form, PyObject *module, const ch
     if (b->dtype.code == DLPACK_COMPLEX && !form->takes_complex) {
         return tsvdi_refuse_borrowed(b, name, true);
     }
-    if (!tsvdi_is_computed(b->dtype)) {
-        return convert(owned, module, name, handle, device, array, widest);
+    if (!is_aligned(b)) { /* its library could not read it either */
+        PyErr_Format(PyExc_ValueError,
+                     "%s has an address on the device, or a stride, that is no multiple of the %d "
+                     "bytes of a number",
+                     name, b->dtype.bits / 8);
+        return -1;
     }
-    return is_aligned(b) ? 0 : convert(owned, module, name, handle, device, array, b->dtype);
+    return tsvdi_is_computed(b->dtype)
+               ? 0
+               : convert(owned, module, name, handle, device, array, widest);
 }
 
 int
