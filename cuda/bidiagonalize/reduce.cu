@@ -193,9 +193,9 @@ configuration(const struct cuda_device *device, const struct panel *q, size_t sh
 }
 
 /* Shares columns out among the fewest blocks of clusters that hold them.  False: the device has no
-   such clusters.  Measured on an H200, the values of n = 8192 in complex128 take 1.01 s; with
-   clusters of four and two columns a visit they took 1.24, and when a visit ended after the next one
-   had begun, while its messages travelled, 1.09. */
+   such clusters.  On an H200 the values of n = 8192 in complex128 take 1.01 s.  With clusters of
+   four and two columns a visit they took 1.24 s.  When a visit ended after the next one had begun,
+   so that its messages travelled meanwhile, they took 1.09 s. */
 static bool
 choose_clusters(const struct cuda_device *device, int rows, struct panel *q,
                 struct panel_choice *chosen)
