@@ -52,12 +52,14 @@ class Case:
         count = f", {self.count} largest" if self.count else ""
         return f"{batch}{size}{vectors}{count}, {self.dtype}"
 
-    def ours(self, A):
-        """The call: (U, S, Vh), or (S,)."""
-        part = {"select": "i", "select_range": (0, self.count - 1)} if self.count else {}
+    def ours(self, A, device=None):
+        """The call: (U, S, Vh), or (S,). device: "cpu" for an array of the host."""
+        options = {"device": device}
+        if self.count:
+            options |= {"select": "i", "select_range": (0, self.count - 1)}
         if self.vectors:
-            return tuple(linalg.svd(A, full_matrices=False, **part))
-        return (linalg.svdvals(A, **part),)
+            return tuple(linalg.svd(A, full_matrices=False, **options))
+        return (linalg.svdvals(A, **options),)
 
     def make(self):
         return gaussian(self.columns, self.shape, self.dtype)
@@ -211,10 +213,10 @@ def _on_cpu(run, case):
     A = case.make()
     name, peer = case.peer(A)
     repeats = min(run.repeats, 3) if case.shape[-2] >= case.THRICE else run.repeats
-    seconds = interleaved({"tsvd": lambda: case.ours(A), name: peer}, repeats)
+    seconds = interleaved({"tsvd": lambda: case.ours(A, "cpu"), name: peer}, repeats)
     record = _record(case, seconds["tsvd"])
     record["peers"][name] = beside(record, seconds[name])
-    return record | case.errors(A, case.ours(A))
+    return record | case.errors(A, case.ours(A, "cpu"))
 
 
 def _on_cuda(run, case):

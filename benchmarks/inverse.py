@@ -41,8 +41,8 @@ class Case:
     def make(self):
         return dense.gaussian(self.order, self.shape, self.dtype)
 
-    def ours(self, A):
-        return linalg.inv(A, refine=self.refine)
+    def ours(self, A, device=None):
+        return linalg.inv(A, refine=self.refine, device=device)
 
     def peer(self, A):
         return "numpy.linalg.inv", lambda: np.linalg.inv(A)

@@ -31,8 +31,8 @@ class Case(dense.Case):
     def what(self):
         return super().what + (", graded" if self.graded else "")
 
-    def ours(self, A):
-        return tuple(linalg.svd(A, full_matrices=False, method="jacobi"))
+    def ours(self, A, device=None):
+        return tuple(linalg.svd(A, full_matrices=False, method="jacobi", device=device))
 
     def make(self):
         A = super().make()
@@ -131,7 +131,7 @@ def _measure_known(run, case):
     A, values, condition = known(n, dtype, np.random.default_rng(n))
     unit = (8 + n) * condition * float(np.finfo(dtype).eps)
     if run.device == "cpu":
-        found = {"tsvd": linalg.svdvals(A, method="jacobi"), "gejsv": _gejsv(A)[1]}
+        found = {"tsvd": linalg.svdvals(A, method="jacobi", device="cpu"), "gejsv": _gejsv(A)[1]}
     else:
         there = on_device(A)
         found = {"tsvd": linalg.svdvals(there, method="jacobi").cpu().numpy()} | _gesvdj(there)
