@@ -23,11 +23,17 @@ enum {
        CTERMS^2.  That is about the root of all: rounding errors of equal terms add up. */
     CTERMS_MOST = 128,
     CTERMS = 64,
-    /* Numbers of a block of B, which lies on the stack: 48 columns, or 24. */
+    /* Numbers of a block of B, which lies on the stack: 48 columns of CTERMS numbers. */
     CBLOCK = 48 * CTERMS
 };
 
 static_assert(CBLOCK % (CTERMS_MOST * CTILE_COLUMNS) == 0, "a block of B holds whole strips");
+
+static int64_t
+lesser(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
 
 /* A number, which moves as one. */
 typedef real pair __attribute__((vector_size(2 * sizeof(real)), may_alias));
@@ -94,7 +100,9 @@ complex_tile(int64_t terms, const real *a, const real *b, real factor, int64_t r
     const simd times = simd_splat(factor);
     simd re[CTILE_COLUMNS][CTILE_VECTORS], im[CTILE_COLUMNS][CTILE_VECTORS];
 
+#pragma GCC unroll 4
     for (int j = 0; j < CTILE_COLUMNS; j++) {
+#pragma GCC unroll 3
         for (int v = 0; v < CTILE_VECTORS; v++) {
             re[j][v] = im[j][v] = simd_splat(0);
         }
@@ -118,36 +126,40 @@ complex_tile(int64_t terms, const real *a, const real *b, real factor, int64_t r
             }
         }
     }
+#pragma GCC unroll 4
     for (int j = 0; j < CTILE_COLUMNS; j++) {
-        real *to = (real *)(c + (j < columns ? j : 0) * ldc);
+        real *column = (real *)(c + (j < columns ? j : 0) * ldc);
 
-        for (int v = 0; v < CTILE_VECTORS && j < columns; v++, to += SIMD_LANES) {
-            const int64_t left = 2 * rows - v * SIMD_LANES;
-            const int64_t count = left < 0 ? 0 : left < SIMD_LANES ? left : SIMD_LANES;
+#pragma GCC unroll 3
+        for (int v = 0; v < CTILE_VECTORS; v++) {
+            const int64_t left = j < columns ? 2 * rows - v * SIMD_LANES : 0;
             simd sum = times * (re[j][v] + turned(exchanged(im[j][v])));
 
-            if (count == 0) {
-                break;
+            if (left >= SIMD_LANES) {
+                real *to = column + v * SIMD_LANES;
+
+                if (!overwrite) {
+                    sum += load(to);
+                }
+                *(simd_unaligned *)to = sum;
+            } else if (left > 0) {
+                real *to = column + v * SIMD_LANES;
+
+                if (!overwrite) {
+                    sum += simd_load_part(to, left);
+                }
+                simd_store_part(to, left, sum);
             }
-            if (!overwrite) {
-                sum += simd_load_part(to, count);
-            }
-            simd_store_part(to, count, sum);
         }
     }
-}
-
-static int64_t
-lesser(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 static void
 product(const struct blas_product *p)
 {
     const int64_t most = p->k > CTERMS * CTERMS ? CTERMS_MOST : CTERMS;
-    const int64_t block = CBLOCK / most; /* columns of B */
+    const int64_t longest = lesser(p->k > 0 ? p->k : 1, most);
+    const int64_t block = CBLOCK / longest / CTILE_COLUMNS * CTILE_COLUMNS; /* columns of B */
     const real factor = REAL(p->factor);
     alignas(64) scalar a[CTERMS_MOST * CTILE_ROWS], b[CBLOCK];
     int64_t k = 0;

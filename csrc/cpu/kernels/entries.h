@@ -87,6 +87,21 @@ times_add(struct factor a, simd x, simd sum)
     return simd_multiply_add(a.im, exchanged(x), simd_multiply_add(a.re, x, sum));
 }
 
+/* The sum of four products a[j] x_j: the lanes of each number are exchanged once for all four. */
+TSVD_HD simd
+times_four(const scalar *a, const real *x, int64_t stride)
+{
+    simd re = simd_splat(n_real(a[0])) * load(x), im = simd_splat(n_imag(a[0])) * load(x);
+
+    for (int j = 1; j < 4; j++) {
+        const simd next = load(x + j * stride);
+
+        re = simd_multiply_add(simd_splat(n_real(a[j])), next, re);
+        im = simd_multiply_add(simd_splat(n_imag(a[j])), next, im);
+    }
+    return re + turned(exchanged(im));
+}
+
 #else
 
 TSVD_HD struct factor
@@ -107,6 +122,18 @@ times_add(struct factor a, simd x, simd sum)
     return simd_fma(a.re, x, sum);
 }
 
+/* The sum of four products a[j] x_j. */
+TSVD_HD simd
+times_four(const scalar *a, const real *x, int64_t stride)
+{
+    simd sum = simd_splat(a[0]) * load(x);
+
+    for (int j = 1; j < 4; j++) {
+        sum = simd_fma(simd_splat(a[j]), load(x + j * stride), sum);
+    }
+    return sum;
+}
+
 #endif
 
 /* The rounding errors of equal terms have one sign, and add up along a sum.  So each four terms are
@@ -123,13 +150,7 @@ accumulate_vectors(int vectors, int64_t terms, const scalar *a, const real *x, i
     }
     for (; j + 4 <= terms; j += 4) {
         for (int v = 0; v < vectors; v++) {
-            const real *at = x + j * stride + v * SIMD_LANES;
-            simd part = times(factor_of(a[j]), load(at));
-
-            for (int k = 1; k < 4; k++) {
-                part = times_add(factor_of(a[j + k]), load(at + k * stride), part);
-            }
-            sum[v] += part;
+            sum[v] += times_four(a + j, x + j * stride + v * SIMD_LANES, stride);
         }
     }
     for (; j < terms; j++) {
@@ -200,22 +221,32 @@ enum {
 static inline __attribute__((always_inline)) void
 dot_block(int vectors, int64_t count, const real *a, int64_t stride, const real *x, simd *sum)
 {
-    for (int v = 0; v < N_PARTS * vectors; v++) {
-        sum[v] = simd_splat(0);
-    }
-    for (int64_t i = 0; i < count; i += SIMD_LANES) {
-        const int64_t part = count - i < SIMD_LANES ? count - i : SIMD_LANES;
-        const int whole = part == SIMD_LANES;
-        const simd here = whole ? load(x + i) : simd_load_part(x + i, part);
-        const simd other = exchanged(here);
+    simd with_x[4] = {{0}}, with_other[4] = {{0}}; /* in registers, as no address is taken */
+    int64_t i = 0;
+
+    for (; i + SIMD_LANES <= count; i += SIMD_LANES) {
+        const simd here = load(x + i), other = exchanged(here);
 
         for (int v = 0; v < vectors; v++) {
-            const real *at = a + v * stride + i;
-            const simd entry = whole ? load(at) : simd_load_part(at, part);
+            const simd entry = load(a + v * stride + i);
 
-            sum[2 * v] = simd_multiply_add(entry, here, sum[2 * v]);
-            sum[2 * v + 1] = simd_multiply_add(entry, other, sum[2 * v + 1]);
+            with_x[v] = simd_multiply_add(entry, here, with_x[v]);
+            with_other[v] = simd_multiply_add(entry, other, with_other[v]);
         }
+    }
+    if (i < count) {
+        const simd here = simd_load_part(x + i, count - i), other = exchanged(here);
+
+        for (int v = 0; v < vectors; v++) {
+            const simd entry = simd_load_part(a + v * stride + i, count - i);
+
+            with_x[v] = simd_multiply_add(entry, here, with_x[v]);
+            with_other[v] = simd_multiply_add(entry, other, with_other[v]);
+        }
+    }
+    for (int v = 0; v < vectors; v++) {
+        sum[2 * v] = with_x[v];
+        sum[2 * v + 1] = with_other[v];
     }
 }
 

@@ -431,18 +431,19 @@ tsvd_status
 tsvdi_cpu_dense_multiply(struct dense_run *run, int worker, const struct dense_reflectors *r,
                          int transposed, struct dense_block block, double done, double share)
 {
-    const int64_t blocks = (r->count + CPU_REFLECTORS_BLOCK - 1) / CPU_REFLECTORS_BLOCK,
-                  count = block.count;
+    const int64_t most =
+        r->length < CPU_REFLECTORS_LONG ? CPU_REFLECTORS_FEW : CPU_REFLECTORS_BLOCK;
+    const int64_t blocks = (r->count + most - 1) / most, count = block.count;
     struct block b = {.v = worker_work(run, worker), .terms = r->terms};
     const int conjugated = block.rows == block.conjugated;
     struct caller caller = {run, worker, done};
     tsvd_status ret = TSVD_OK;
 
     for (int64_t step = 0; step < blocks && count > 0; step++) {
-        const int64_t first = (transposed ? step : blocks - 1 - step) * CPU_REFLECTORS_BLOCK;
+        const int64_t first = (transposed ? step : blocks - 1 - step) * most;
 
         caller.done = done + share * (double)step / (double)blocks;
-        b.width = r->count - first < CPU_REFLECTORS_BLOCK ? r->count - first : CPU_REFLECTORS_BLOCK;
+        b.width = r->count - first < most ? r->count - first : most;
         b.length = r->length - first;
         b.t = b.v + b.width * b.length;
         b.gram = b.t + CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK;
