@@ -33,16 +33,16 @@ CUDA = (
         dense.Case("values only", n, n, ms / 1e3, dtype="complex128", vectors=False)
         for n, ms in ((400, 5), (1024, 13), (2048, 38), (4096, 160))
     ),
+    dense.Case("tall", 100_000, 100, 0.01, dtype="complex128"),
+    *(
+        inverse.Case(n, ms / 1e3, dtype="complex128")
+        for n, ms in ((1024, 2.8), (2048, 7), (4096, 24), (8192, 110))
+    ),
     dense.Case("batch", 21, 21, 0.09, batch=10**6, dtype="complex64"),
     *(
         dense.Case("batch", n, n, None, batch=count, dtype=dtype)
         for count, n in BATCHES
         for dtype in TYPES
-    ),
-    dense.Case("tall", 100_000, 100, 0.01, dtype="complex128"),
-    *(
-        inverse.Case(n, ms / 1e3, dtype="complex128")
-        for n, ms in ((1024, 2.8), (2048, 7), (4096, 24), (8192, 110))
     ),
 )
 

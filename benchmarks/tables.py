@@ -337,6 +337,24 @@ def _inverse(content):
     yield from lines
 
 
+def _complex(content):
+    """The same, of decompositions and of inverses, which have no group."""
+    cases = [
+        case if "group" in case else case | {"what": f"inverse, {case['what']}"}
+        for case in content["cases"]
+    ]
+    yield from _dense(content | {"cases": cases})
+
+
+def _truncations(content):
+    """A line for each task; errors are those of the product of what is kept."""
+    peers = list(dict.fromkeys(name for row in content["truncations"] for name in row["peers"]))
+    yield from _header("task", "tsvd", *peers, "error / eps")
+    for row in content["truncations"]:
+        beside = (_dense_peer(row["peers"][name]) if name in row["peers"] else "" for name in peers)
+        yield _row(row["what"], _seconds(row["median"]), *beside, _number(row["error"]))
+
+
 def _jacobi_known(content):
     """A line for each matrix whose values are known."""
     peers = list(dict.fromkeys(name for row in content["known"] for name in row["errors"]))
@@ -635,8 +653,11 @@ TABLES = {
     "measured_dense_cpu": (_measured, "dense_cpu.json"),
     "dense_cuda": (_dense, "dense.json"),
     "measured_dense_cuda": (_measured_gpu, "dense.json"),
-    "complex_cpu": (_dense, "complex_cpu.json"),
+    "complex_cpu": (_complex, "complex_cpu.json"),
     "measured_complex_cpu": (_measured, "complex_cpu.json"),
+    "complex_cuda": (_complex, "complex.json"),
+    "truncations_cuda": (_truncations, "complex.json"),
+    "measured_complex_cuda": (_measured_gpu, "complex.json"),
     "jacobi_cpu": (_dense, "jacobi_cpu.json"),
     "jacobi_known_cpu": (_jacobi_known, "jacobi_cpu.json"),
     "measured_jacobi_cpu": (_measured, "jacobi_cpu.json"),
