@@ -71,7 +71,7 @@ def _small(family, n, batch, least):
         d, e = d[0], e[0]
     B = _dense(d, e)
     contenders = {
-        "tsvd.svd": lambda: tsvd.svd(d, e),
+        "tsvd.svd": lambda: tsvd.svd(d, e, device="cpu"),
         "numpy.linalg.svd": lambda: np.linalg.svd(B),
     }
     return Case("small", family, n, batch, d, e, contenders, least)
@@ -96,7 +96,7 @@ def _batch(family, n, batch, least):
 def _values(family, n, least):
     d, e = families.make(family, n)
     contenders = {
-        "tsvd.svdvals": lambda: tsvd.svdvals(d, e),
+        "tsvd.svdvals": lambda: tsvd.svdvals(d, e, device="cpu"),
         "dbdsqr, values only": lambda: lapack.dbdsqr_values(d, e),
     }
     return Case("values", family, n, 1, d, e, contenders, least)
@@ -106,14 +106,14 @@ def _vectors(family, n, qr):
     """qr: also the QR methods. LAPACK's takes half a minute at n = 2000."""
     d, e = families.make(family, n)
     contenders = {
-        "tsvd.svd, dc": lambda: tsvd.svd(d, e, method="dc"),
+        "tsvd.svd, dc": lambda: tsvd.svd(d, e, method="dc", device="cpu"),
         "dbdsdc": lambda: lapack.dbdsdc(d, e),
     }
     if n <= 2000:
         B = _dense(d, e)
         contenders["numpy.linalg.svd"] = lambda: np.linalg.svd(B)
     if qr:
-        contenders["tsvd.svd, qr"] = lambda: tsvd.svd(d, e, method="qr")
+        contenders["tsvd.svd, qr"] = lambda: tsvd.svd(d, e, method="qr", device="cpu")
         contenders["dbdsqr"] = lambda: lapack.dbdsqr(d, e)
     least = {}
     if family in CLASSES:

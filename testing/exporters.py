@@ -7,6 +7,8 @@ import types
 
 import numpy as np
 
+from testing import capi
+
 CPU, CUDA, CUDA_HOST, ROCM, MANAGED = 1, 2, 3, 10, 13
 
 CODES = {"i": 0, "u": 1, "f": 2, "c": 5, "b": 6}
@@ -51,12 +53,11 @@ class Versioned(ctypes.Structure):
     ]
 
 
-_new = ctypes.pythonapi.PyCapsule_New
-_new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, DESTRUCTOR]
-_valid = ctypes.pythonapi.PyCapsule_IsValid
-_valid.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
-_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer.restype, _pointer.argtypes = ctypes.c_void_p, [ctypes.c_void_p, ctypes.c_char_p]
+_new = capi.function(
+    "PyCapsule_New", ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, DESTRUCTOR
+)
+_valid = capi.function("PyCapsule_IsValid", ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
+_pointer = capi.function("PyCapsule_GetPointer", ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)
 
 made, deleted, live = 0, 0, {}
 

@@ -11,12 +11,12 @@ import re
 import numpy as np
 from scipy.linalg import cython_lapack
 
-_capsule_name = ctypes.pythonapi.PyCapsule_GetName
-_capsule_name.restype = ctypes.c_char_p
-_capsule_name.argtypes = [ctypes.py_object]
-_capsule_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_capsule_pointer.restype = ctypes.c_void_p
-_capsule_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+from testing import capi
+
+_capsule_name = capi.function("PyCapsule_GetName", ctypes.c_char_p, ctypes.py_object)
+_capsule_pointer = capi.function(
+    "PyCapsule_GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p
+)
 
 _INTEGERS = {"int": np.intc, "long": np.int_, "int64_t": np.int64, "npy_int64": np.int64}
 

@@ -318,7 +318,7 @@ def test_wrong_types(device):
 
 @pytest.mark.parametrize("method", ["auto", "jacobi"])
 def test_the_number_of_threads_changes_no_bit(method):
-    for m, n in ((300, 300), (2000, 40)):
+    for m, n in ((300, 300), (2000, 40), (1023, 70), (1024, 70), (60, 1030)):
         A = make("complex_gaussian", m, n)
         one, two = (
             linalg.svd(A, full_matrices=False, method=method, threads=t, device="cpu")

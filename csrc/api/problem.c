@@ -13,27 +13,23 @@
    has that much memory. */
 #define NUMBERS_MOST ((int64_t)1 << 56)
 
-static tsvd_status
-lies_between(const char *name, tsvd_dtype dtype, tsvd_error *error)
-{
-    return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
-                      "%s has an address on the device, or a stride, that is no multiple of the %d "
-                      "bytes of a number",
-                      name, (int)dtype_size(dtype));
-}
-
 tsvd_status
 tsvdi_check_address(tsvd_space space, tsvd_dtype dtype, const void *data, const char *name,
                     tsvd_error *error)
 {
-    return space == TSVD_CUDA && (uintptr_t)data % dtype_size(dtype) != 0
-               ? lies_between(name, dtype, error)
-               : TSVD_OK;
+    const size_t size = dtype_size(dtype);
+
+    if (space == TSVD_CUDA && (uintptr_t)data % size != 0) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "%s lies at an address that is no multiple of the %d bytes of a number",
+                          name, (int)size);
+    }
+    return TSVD_OK;
 }
 
-/* The same for all numbers of an array. */
+/* The same for the strides. */
 static tsvd_status
-check_places(const tsvd_array *array, const char *name, tsvd_error *error)
+check_strides(const tsvd_array *array, const char *name, tsvd_error *error)
 {
     const int64_t size = (int64_t)dtype_size(array->dtype);
     int between = 0;
@@ -44,8 +40,10 @@ check_places(const tsvd_array *array, const char *name, tsvd_error *error)
         }
         between |= array->shape[i] > 1 && array->strides[i] % size != 0;
     }
-    return between ? lies_between(name, array->dtype, error)
-                   : tsvdi_check_address(array->space, array->dtype, array->data, name, error);
+    return between ? tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                                "%s has a stride that is no multiple of the %d bytes of a number",
+                                name, (int)size)
+                   : TSVD_OK;
 }
 
 static tsvd_status
@@ -74,7 +72,7 @@ check_array(const tsvd_array *array, const char *name, const tsvd_handle *handle
                               (long long)array->shape[i]);
         }
     }
-    return check_places(array, name, error);
+    return check_strides(array, name, error);
 }
 
 /* Merges the leading dimensions of an array into the batch shape; returns 0 if they do not fit. */
@@ -279,6 +277,10 @@ tsvdi_problem_input(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *
         (d->data == NULL || (p->n > 1 && e->data == NULL))) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of d and e must not be NULL");
     }
+    if (data && p->n > 0 && p->batch.matrices > 0) {
+        TSVD_TRY(tsvdi_check_address(d->space, p->dtype, d->data, "d", error));
+        TSVD_TRY(p->n > 1 ? tsvdi_check_address(e->space, p->dtype, e->data, "e", error) : TSVD_OK);
+    }
     set_input(&p->batch, d, &p->d);
     set_input(&p->batch, p->n > 1 ? e : NULL, &p->e);
 out:
@@ -328,6 +330,9 @@ check_result(struct result_form form, const tsvd_array *array, const char *name,
     }
     if (!empty && array->data == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of %s must not be NULL", name);
+    }
+    if (!empty) {
+        TSVD_TRY(tsvdi_check_address(array->space, form.dtype, array->data, name, error));
     }
 out:
     return ret;
@@ -501,10 +506,13 @@ check_readable(const struct dense_matrices *m, int64_t n, tsvd_error *error)
     if (m->batch.too_large) {
         return tsvdi_host_too_large(error, "the arrays", n);
     }
-    if (n > 0 && m->batch.matrices > 0 && m->data == NULL) {
+    if (n == 0 || m->batch.matrices == 0) {
+        return TSVD_OK;
+    }
+    if (m->data == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of a must not be NULL");
     }
-    return TSVD_OK;
+    return tsvdi_check_address(m->space, m->dtype, m->data, "a", error);
 }
 
 tsvd_status

@@ -231,11 +231,11 @@
 #define CPU_LOAD_TILE 32
 #endif
 
-/* [measured: EPYC, 2 cores, 2026-11-28]  reflectors.c: reflectors that are applied together, if
-   they are CPU_REFLECTORS_LONG or longer, and of shorter ones, which take fewer operations so.
-   With FEW of 32 and not 64 the vectors of n = 100, 200, 400 and 800 took 0.75, 0.80, 0.89 and 0.96
-   times as long in complex128, and 0.75, 0.80, 0.94 and 0.96 in float64; those of n = 1600 took
-   1.3 times as long in float64. */
+/* [measured: EPYC, 2 cores, 2026-11-28]  reflectors.c: reflectors that are applied together: BLOCK
+   of those with LONG entries or more, and FEW of shorter ones, whose T then takes fewer operations.
+   With FEW = 32 and not 64 the products with Q and P of n = 100, 200, 400 and 800 took 0.75, 0.80,
+   0.89 and 0.96 times as long in complex128, and 0.75, 0.80, 0.94 and 0.96 in float64.  With 32 for
+   n = 1600, too, they took 1.3 times as long in float64.  LONG lies in between. */
 #ifndef CPU_REFLECTORS_BLOCK
 #define CPU_REFLECTORS_BLOCK 64
 #endif

@@ -139,10 +139,10 @@ take_input(PyObject **owned, const struct form *form, PyObject *module, const ch
         return tsvdi_refuse_borrowed(b, name, true);
     }
     if (!is_aligned(b)) { /* its library could not read it either */
-        PyErr_Format(PyExc_ValueError,
-                     "%s has an address on the device, or a stride, that is no multiple of the %d "
-                     "bytes of a number",
-                     name, b->dtype.bits / 8);
+        PyErr_Format(
+            PyExc_ValueError,
+            "%s has an address or a stride that is no multiple of the %d bytes of a number", name,
+            b->dtype.bits / 8);
         return -1;
     }
     return tsvdi_is_computed(b->dtype)

@@ -193,7 +193,7 @@ configuration(const struct cuda_device *device, const struct panel *q, size_t sh
 }
 
 /* Shares columns out among the fewest blocks of clusters that hold them.  False: the device has no
-   such clusters.  On an H200 the values of n = 8192 in complex128 take 1.01 s.  With clusters of
+   such clusters.  On an H200 the values of n = 8192 in complex128 take 1.02 s.  With clusters of
    four and two columns a visit they took 1.24 s.  When a visit ended after the next one had begun,
    so that its messages travelled meanwhile, they took 1.09 s. */
 static bool

@@ -10,7 +10,7 @@
 #include "matrix/panel.h"
 
 enum {
-    PANEL_WIDTH = DENSE_WIDTH,
+    PANEL_WIDTH = DENSE_WIDTH, /* columns of a panel */
     WARPS = (int)DENSE_PANEL_THREADS / (int)WARP,
     SLOTS = 2 * PANEL_WIDTH,
     LAST = SLOTS - 1,

@@ -220,22 +220,29 @@ test_addresses(void)
     tsvd_array a = tsvd_array_of(at, TSVD_CUDA, TSVD_COMPLEX128, 2, shape), b = a;
     tsvd_array x = tsvd_array_of(odd, TSVD_CUDA, TSVD_COMPLEX128, 2, shape), none = x;
     tsvd_prepared *prepared = NULL;
+    tsvd_plan plan;
     tsvd_error error;
 
     CHECK(cudaMemset(at, 0, 1024) == cudaSuccess, "zeros");
     CHECK(tsvd_dense_inverse(handle, &a, NULL, 0, &x, NULL, &error) == TSVD_ERR_ARGUMENT &&
-              strstr(error.text, "X has an address") != NULL &&
+              strstr(error.text, "X lies at") != NULL &&
               strstr(error.text, "no multiple of the 16 bytes") != NULL,
           "%s", error.text);
     CHECK(tsvd_dense_inverse(handle, &x, NULL, 0, &a, NULL, &error) == TSVD_ERR_ARGUMENT &&
-              strstr(error.text, "a has an address") != NULL,
+              strstr(error.text, "a lies at") != NULL,
           "%s", error.text);
+    CHECK(tsvd_dense_plan(handle, &x, NULL, 1, &plan, &error) == TSVD_OK, "not read: %s",
+          error.text);
+    CHECK(tsvd_dense_prepare(handle, &x, NULL, 0, TSVD_CUDA, NULL, &prepared, &error) == TSVD_OK,
+          "not read: %s", error.text);
+    tsvd_prepared_destroy(prepared);
     b.strides[0] += 8;
     CHECK(tsvd_dense_inverse(handle, &b, NULL, 0, &a, NULL, &error) == TSVD_ERR_ARGUMENT, "%s",
           error.text);
     none.shape[0] = none.shape[1] = 0;
     CHECK(tsvd_dense_inverse(handle, &none, NULL, 0, &none, NULL, &error) == TSVD_OK, "empty: %s",
           error.text);
+    prepared = NULL;
     CHECK(tsvd_inverse_prepare(handle, &a, NULL, 0, TSVD_CUDA, NULL, &prepared, &error) == TSVD_OK,
           "%s", error.text);
     CHECK(tsvd_inverse_execute(prepared, at, odd, NULL, &error) == TSVD_ERR_ARGUMENT, "%s",

@@ -23,11 +23,12 @@ enum {
        CTERMS^2.  That is about the root of all: rounding errors of equal terms add up. */
     CTERMS_MOST = 128,
     CTERMS = 64,
-    /* Numbers of a block of B, which lies on the stack: 48 columns of CTERMS numbers. */
+    /* Numbers of a block of B, which lies on the stack.  It has as many whole strips of columns as
+       fit: 24 columns or more. */
     CBLOCK = 48 * CTERMS
 };
 
-static_assert(CBLOCK % (CTERMS_MOST * CTILE_COLUMNS) == 0, "a block of B holds whole strips");
+static_assert((int)CBLOCK >= (int)CTERMS_MOST * CTILE_COLUMNS, "a block of B holds a strip");
 
 static int64_t
 lesser(int64_t a, int64_t b)

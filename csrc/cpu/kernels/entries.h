@@ -102,6 +102,19 @@ times_four(const scalar *a, const real *x, int64_t stride)
     return re + turned(exchanged(im));
 }
 
+/* The same of four numbers, with the same rounding errors. */
+TSVD_HD scalar
+times_four_numbers(const scalar *a, const scalar *x, int64_t stride)
+{
+    scalar re = n_scale(n_real(a[0]), x[0]), im = n_scale(n_imag(a[0]), x[0]);
+
+    for (int j = 1; j < 4; j++) {
+        re = n_fma_real(n_real(a[j]), x[j * stride], re);
+        im = n_fma_real(n_imag(a[j]), x[j * stride], im);
+    }
+    return n_make(n_real(re) - n_imag(im), n_imag(re) + n_real(im));
+}
+
 #else
 
 TSVD_HD struct factor
@@ -130,6 +143,18 @@ times_four(const scalar *a, const real *x, int64_t stride)
 
     for (int j = 1; j < 4; j++) {
         sum = simd_fma(simd_splat(a[j]), load(x + j * stride), sum);
+    }
+    return sum;
+}
+
+/* The same of four numbers. */
+TSVD_HD scalar
+times_four_numbers(const scalar *a, const scalar *x, int64_t stride)
+{
+    scalar sum = n_mul(a[0], x[0]);
+
+    for (int j = 1; j < 4; j++) {
+        sum = n_fma(a[j], x[j * stride], sum);
     }
     return sum;
 }
@@ -180,12 +205,7 @@ accumulate(int64_t count, int64_t terms, const scalar *a, const scalar *x, int64
         int64_t j = 0;
 
         for (; j + 4 <= terms; j += 4) {
-            scalar part = n_mul(a[j], x[j * stride + i]);
-
-            for (int k = 1; k < 4; k++) {
-                part = n_fma(a[j + k], x[(j + k) * stride + i], part);
-            }
-            y[i] += part;
+            y[i] += times_four_numbers(a + j, x + j * stride + i, stride);
         }
         for (; j < terms; j++) {
             y[i] = n_fma(a[j], x[j * stride + i], y[i]);

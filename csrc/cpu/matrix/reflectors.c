@@ -264,6 +264,9 @@ struct block {
     int64_t terms; /* as in struct dense_reflectors */
 };
 
+static_assert(0 < CPU_REFLECTORS_FEW && CPU_REFLECTORS_FEW <= CPU_REFLECTORS_BLOCK,
+              "the arrays of a block hold them");
+
 int64_t
 tsvdi_cpu_dense_multiply_workspace(int64_t length)
 {
