@@ -119,7 +119,7 @@ def test_the_result_files(tmp_path):
     arguments = "-m", "benchmarks", "sweep", "--threads", "1"
     run(*arguments, "--group", "inverse", "--seconds", "4", "-o", str(path), status=1)
     content = json.loads(path.read_text())
-    assert len(content["cases"]) == 7 and {"machine", "sources", "load", "bars"} <= set(content)
+    assert len(content["cases"]) == 9 and {"machine", "sources", "load", "bars"} <= set(content)
     assert all(len(case["sizes"]) == len(case["seconds"]) > 0 for case in content["cases"])
     cube = tmp_path / "cube_cuda.json"
     run(*arguments, "--group", "cube", "--seconds", "1", "-o", str(cube), status=1)
