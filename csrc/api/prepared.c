@@ -258,18 +258,12 @@ check_kind(const tsvd_prepared *prepared, int kind, tsvd_error *error)
                : tsvdi_fail(error, TSVD_ERR_ARGUMENT, "prepared must come from %s", name[kind]);
 }
 
-/* Refuses the data of an array that has numbers: NULL, or an address that no kernel can use. */
+/* The same as tsvdi_check_data(), if there are any numbers. */
 static tsvd_status
 check_data(tsvd_space space, tsvd_dtype dtype, const void *data, int64_t numbers, const char *name,
            tsvd_error *error)
 {
-    if (numbers == 0) {
-        return TSVD_OK;
-    }
-    if (data == NULL) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of %s must not be NULL", name);
-    }
-    return tsvdi_check_address(space, dtype, data, name, error);
+    return numbers == 0 ? TSVD_OK : tsvdi_check_data(space, dtype, data, name, error);
 }
 
 /* Refuses a batch whose arrays cannot be addressed, and a BLAS that was taken from the handle. */

@@ -14,11 +14,14 @@
 #define NUMBERS_MOST ((int64_t)1 << 56)
 
 tsvd_status
-tsvdi_check_address(tsvd_space space, tsvd_dtype dtype, const void *data, const char *name,
-                    tsvd_error *error)
+tsvdi_check_data(tsvd_space space, tsvd_dtype dtype, const void *data, const char *name,
+                 tsvd_error *error)
 {
     const size_t size = dtype_size(dtype);
 
+    if (data == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of %s must not be NULL", name);
+    }
     if (space == TSVD_CUDA && (uintptr_t)data % size != 0) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "%s lies at an address that is no multiple of the %d bytes of a number",
@@ -27,7 +30,7 @@ tsvdi_check_address(tsvd_space space, tsvd_dtype dtype, const void *data, const 
     return TSVD_OK;
 }
 
-/* The same for the strides. */
+/* Refuses strides that lead to such addresses. */
 static tsvd_status
 check_strides(const tsvd_array *array, const char *name, tsvd_error *error)
 {
@@ -273,13 +276,12 @@ tsvdi_problem_input(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *
     if (data && p->batch.too_large) {
         return tsvdi_host_too_large(error, "the arrays", p->n);
     }
-    if (data && p->n > 0 && p->batch.matrices > 0 &&
-        (d->data == NULL || (p->n > 1 && e->data == NULL))) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of d and e must not be NULL");
-    }
     if (data && p->n > 0 && p->batch.matrices > 0) {
-        TSVD_TRY(tsvdi_check_address(d->space, p->dtype, d->data, "d", error));
-        TSVD_TRY(p->n > 1 ? tsvdi_check_address(e->space, p->dtype, e->data, "e", error) : TSVD_OK);
+        if (d->data == NULL || (p->n > 1 && e->data == NULL)) {
+            return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of d and e must not be NULL");
+        }
+        TSVD_TRY(tsvdi_check_data(d->space, p->dtype, d->data, "d", error));
+        TSVD_TRY(p->n > 1 ? tsvdi_check_data(e->space, p->dtype, e->data, "e", error) : TSVD_OK);
     }
     set_input(&p->batch, d, &p->d);
     set_input(&p->batch, p->n > 1 ? e : NULL, &p->e);
@@ -328,11 +330,8 @@ check_result(struct result_form form, const tsvd_array *array, const char *name,
     if (!contiguous) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s is not C-contiguous", name);
     }
-    if (!empty && array->data == NULL) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of %s must not be NULL", name);
-    }
     if (!empty) {
-        TSVD_TRY(tsvdi_check_address(array->space, form.dtype, array->data, name, error));
+        TSVD_TRY(tsvdi_check_data(array->space, form.dtype, array->data, name, error));
     }
 out:
     return ret;
@@ -506,13 +505,9 @@ check_readable(const struct dense_matrices *m, int64_t n, tsvd_error *error)
     if (m->batch.too_large) {
         return tsvdi_host_too_large(error, "the arrays", n);
     }
-    if (n == 0 || m->batch.matrices == 0) {
-        return TSVD_OK;
-    }
-    if (m->data == NULL) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of a must not be NULL");
-    }
-    return tsvdi_check_address(m->space, m->dtype, m->data, "a", error);
+    return n == 0 || m->batch.matrices == 0
+               ? TSVD_OK
+               : tsvdi_check_data(m->space, m->dtype, m->data, "a", error);
 }
 
 tsvd_status

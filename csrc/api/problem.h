@@ -16,10 +16,10 @@ tsvd_status tsvdi_problem_input(tsvd_handle *handle, const tsvd_array *d, const 
 tsvd_status tsvdi_problem_output(const tsvd_array *L, const tsvd_array *s, const tsvd_array *R,
                                  struct svd_problem *problem, tsvd_error *error);
 
-/* Refuses an array on a device that does not begin at a multiple of the size of its numbers:
-   kernels load and store each as one. */
-tsvd_status tsvdi_check_address(tsvd_space space, tsvd_dtype dtype, const void *data,
-                                const char *name, tsvd_error *error);
+/* Refuses the data of an array that has numbers: NULL, or on a device an address that is no
+   multiple of their size, since kernels load and store each as one. */
+tsvd_status tsvdi_check_data(tsvd_space space, tsvd_dtype dtype, const void *data, const char *name,
+                             tsvd_error *error);
 
 /* Refuses an interval of values that is empty, or asked of a batch. */
 tsvd_status tsvdi_check_interval(const struct batch *batch, double low, double high,
