@@ -33,6 +33,7 @@ tsvdi_arrays_init(struct arrays *arrays, PyObject *module, const struct form *fo
     }
     for (int i = 0; i < OUT_COUNT; i++) {
         arrays->out[i] = NULL;
+        arrays->core_out[i].data = NULL; /* of a result that is not wanted */
     }
 }
 
@@ -332,7 +333,6 @@ tsvdi_arrays_output(struct arrays *arrays, bool vectors, PyObject *given)
     }
     for (int i = 0; i < OUT_COUNT; i++) {
         if (!vectors && i != OUT_S) {
-            arrays->core_out[i].data = NULL;
             continue;
         }
         arrays->out[i] = given == Py_None ? new_output(arrays, i)

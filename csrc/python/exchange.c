@@ -270,7 +270,6 @@ tsvdi_exchange_output(struct arrays *arrays, tsvd_handle *handle, bool vectors, 
     }
     for (int i = 0; i < OUT_COUNT; i++) {
         if (!vectors && i != OUT_S) {
-            arrays->core_out[i].data = NULL;
             continue;
         }
         if (given != Py_None) {
