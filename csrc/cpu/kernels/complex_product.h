@@ -136,20 +136,18 @@ complex_tile(int64_t terms, const real *a, const real *b, real factor, int64_t r
             const int64_t left = j < columns ? 2 * rows - v * SIMD_LANES : 0;
             simd sum = times * (re[j][v] + turned(exchanged(im[j][v])));
 
-            if (left >= SIMD_LANES) {
+            if (left > 0) {
+                const int whole = left >= SIMD_LANES;
                 real *to = column + v * SIMD_LANES;
 
                 if (!overwrite) {
-                    sum += load(to);
+                    sum += whole ? load(to) : simd_load_part(to, left);
                 }
-                *(simd_unaligned *)to = sum;
-            } else if (left > 0) {
-                real *to = column + v * SIMD_LANES;
-
-                if (!overwrite) {
-                    sum += simd_load_part(to, left);
+                if (whole) {
+                    *(simd_unaligned *)to = sum;
+                } else {
+                    simd_store_part(to, left, sum);
                 }
-                simd_store_part(to, left, sum);
             }
         }
     }

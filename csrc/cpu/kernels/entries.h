@@ -124,12 +124,6 @@ factor_of(scalar a)
 }
 
 TSVD_HD simd
-times(struct factor a, simd x)
-{
-    return a.re * x;
-}
-
-TSVD_HD simd
 times_add(struct factor a, simd x, simd sum)
 {
     return simd_fma(a.re, x, sum);
