@@ -99,7 +99,7 @@ def _steps(first, last):
 
 
 def _curves(device):
-    """There are most in float64.  No bidiagonal matrix is complex."""
+    """There are most in float64. No bidiagonal matrix is complex."""
     dense = (_square, _tall, _batches, _selections, _inverses)
     bidiagonal = (_bidiagonal_batches, _bidiagonal_selections, _bidiagonals)
     for dtype in REAL + COMPLEX:

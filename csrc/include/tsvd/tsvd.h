@@ -131,8 +131,8 @@ typedef struct tsvd_array {
 } tsvd_array;
 
 /* A C-contiguous array: the last index runs fastest.  On a CUDA device numbers lie at multiples of
-   their size.  An ndim outside 0 .. TSVD_MAX_DIMS becomes the nearer of the two.
-   shape may be NULL if ndim is 0. */
+   their size.  An ndim outside 0 .. TSVD_MAX_DIMS becomes the nearer of the two.  shape may be NULL
+   if ndim is 0. */
 TSVD_API tsvd_array tsvd_array_of(const void *data, tsvd_space space, tsvd_dtype dtype, int ndim,
                                   const int64_t *shape);
 
