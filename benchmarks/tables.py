@@ -743,8 +743,11 @@ def _power(eps):
 
 
 def _note(text):
-    """A note of a result file; its large numbers get commas."""
-    return re.sub(r"\d{4,}", lambda number: f"{int(number[0]):,}", text)
+    """A note of a result file; its large numbers get commas. Of a library's error the status."""
+    failed = re.match(r"failed: .*?\b([A-Z]+_STATUS_[A-Z_]+)", text)
+    return re.sub(
+        r"\d{4,}", lambda number: f"{int(number[0]):,}", f"failed: {failed[1]}" if failed else text
+    )
 
 
 def _row(*cells):

@@ -1,5 +1,7 @@
 """Every family, size, dtype, method and device keeps the bounds of measures.BOUNDS."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -214,15 +216,18 @@ def test_eps_bounds_the_error_of_b(eps, dtype, method, device):
                 findings.holds(where, "non-negative", not np.signbit(s).any())
 
 
-@pytest.mark.parametrize("method", ["qr", "bisect", "auto"])
-def test_eps_bounds_the_error_of_values(method, values_device):
+@every_dtype
+@pytest.mark.parametrize("method", ["qr", "bisect", "auto", "givens"])
+def test_eps_bounds_the_error_of_values(method, dtype, values_device):
+    """Where eps is small the rounding errors of many rotations do not show."""
+    some = ("uniform_1", "normal", "chi", "graded_gently", "diagonal")
     with Findings() as findings:
-        for family in ("uniform_1", "normal", "chi", "graded_gently", "diagonal"):
+        for family, n in (*itertools.product(some, (33,)), ("chi", 300)):
+            d, e, s_ref = case(family, n, dtype)
             for eps in (1e-2, 1e-5, 1e-10):
-                d, e, s_ref = case(family, 33, np.float64)
                 s = tsvd.svdvals(d, e, method=method, eps=eps, device=values_device)
-                limit = 4 * eps + BOUNDS["values qr"](33) * np.finfo(float).eps * s[0]
-                where = f"{family} {method} eps={eps}"
+                limit = 4 * eps + BOUNDS["values qr"](n) * np.finfo(dtype).eps * s[0]
+                where = f"{family} n={n} {dtype.__name__} {method} eps={eps}"
                 findings.bound(where, "max |s - s_ref|", float(np.max(abs(s - s_ref))), limit)
 
 
