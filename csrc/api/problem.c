@@ -210,6 +210,9 @@ check_options(const tsvd_options *o, tsvd_error *error)
                           "max_sweeps, givens_blocks and givens_threads must not be negative, and "
                           "the last two below 2^31");
     }
+    if (o->dense_stages < 0 || o->dense_stages > 2) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "dense_stages must be 0, 1 or 2");
+    }
     return TSVD_OK;
 }
 

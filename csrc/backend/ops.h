@@ -263,6 +263,8 @@ struct dense_job {
                     is not ordinary is zero */
     real_int *exponent; /* [count] host, out of reduce() if dense_tells_exponents(), else for the
                            back end's own use: B is 2^-exponent Q^T A P */
+    double band, chase; /* out of reduce(), in seconds: its two stages; 0 if it has one, or if
+                           several matrices are reduced at once */
     struct results b;   /* out of reserve(): where the SVD of B goes, in dense_ops.space */
     void *state;        /* what the back end keeps from begin() to end() */
 };
@@ -280,6 +282,9 @@ dense_tells_exponents(const struct dense_job *job)
 {
     return job->keep == KEEP_ALL || job->problem->call.options->eps > 0;
 }
+
+/* The bit of a state's layout of matrices that went through a band. */
+enum { LAYOUT_BAND = 128 };
 
 /* Progress of a chunk when B is there, and when the SVD of B is: reduce() reports to tsvdi_check()
    up to DENSE_REDUCED, and back() from DENSE_SOLVED on. */
@@ -323,8 +328,8 @@ struct dense_ops {
                          const struct dense_vectors *vectors);
 
     /* What reduce() left with KEEP_ALL, without kind and exponent: its bytes, and in *layout a
-       number of up to 8 bits that names the layout.  save() copies it to host memory; restore()
-       brings it back, instead of reduce(). */
+       number of up to 8 bits that names the layout, LAYOUT_BAND among them.  save() copies it to
+       host memory; restore() brings it back, instead of reduce(). */
     uint64_t (*state_bytes)(const struct dense_job *job, unsigned *layout);
     tsvd_status (*save)(struct tsvd_context *ctx, const struct dense_job *job, void *to);
     tsvd_status (*restore)(struct tsvd_context *ctx, struct dense_job *job, const void *from);

@@ -252,6 +252,18 @@
 #define CPU_REFLECTORS_VECTORS 1024
 #endif
 
+/* [untuned]  reflectors.c: FROM vectors or more, of TO entries at most, are shared out in slabs of
+   SLAB vectors. */
+#ifndef CPU_REFLECTORS_SLABS_FROM
+#define CPU_REFLECTORS_SLABS_FROM 512
+#endif
+#ifndef CPU_REFLECTORS_SLABS_TO
+#define CPU_REFLECTORS_SLABS_TO 32768
+#endif
+#ifndef CPU_REFLECTORS_SLAB
+#define CPU_REFLECTORS_SLAB 128
+#endif
+
 /* [untuned]  reflectors.c, inverse/refine.c: columns or rows of a product, along its longer side,
    that a thread makes at a time. */
 #ifndef CPU_PRODUCT_SHARE
@@ -289,7 +301,59 @@
 #define CPU_REDUCE_SHARED_NUMBERS (1 << 15)
 #endif
 
+/* [untuned]  band.c: superdiagonals of the band between a dense matrix and its bidiagonal form. */
+#ifndef CPU_BAND
+#define CPU_BAND 32
+#endif
+
+/* [untuned]  band.c: the rank of the products that bring the matrix up to date. */
+#ifndef CPU_BAND_RANK
+#define CPU_BAND_RANK 128
+#endif
+
+/* [measured: EPYC, 2 cores]  band.c: rows of a product with CPU_BAND vectors that a thread makes at
+   a time.  With 96 it took 1.3 times as long at n = 2000 in float64, with 384 the same. */
+#ifndef CPU_SKINNY_ROWS
+#define CPU_SKINNY_ROWS 192
+#endif
+
+/* [untuned]  chase.c: sweeps that a thread makes together, so that the band's entries stay in the
+   cache; and sweeps whose reflectors are applied together. */
+#ifndef CPU_CHASE_SWEEPS
+#define CPU_CHASE_SWEEPS 2
+#endif
+#ifndef CPU_CHASE_DIAMOND
+#define CPU_CHASE_DIAMOND 16
+#endif
+
+/* [untuned]  chase.c: vectors that a thread multiplies together, at most. */
+#ifndef CPU_CHASE_VECTORS
+#define CPU_CHASE_VECTORS 256
+#endif
+
+/* [measured: EPYC, 2 cores, 2026-11-28]  dense/dense.c: the order from which on a matrix goes
+   through a band: for values, for few of the vectors, and for all.  One stage took 1.08, 1.09 and
+   1.24 times as long for values of n = 600, 720 and 860, 1.05 and 1.35 for ten vectors of 860 and
+   1250, and 0.88 and 1.06 for all of 1500 and 1700.  In single precision it pays from half as much
+   more on, and for complex numbers from 0.4 times as much more on. */
+#ifndef CPU_BAND_VALUES_FROM
+#define CPU_BAND_VALUES_FROM 640
+#endif
+#ifndef CPU_BAND_FEW_FROM
+#define CPU_BAND_FEW_FROM 1000
+#endif
+#ifndef CPU_BAND_ALL_FROM
+#define CPU_BAND_ALL_FROM 1700
+#endif
+
 /* ---- dense/ ---- */
+
+/* [untuned]  The order from which on vectors of large values are made from those of the other side.
+   Their orthogonality is worse by an amount that does not grow with the order, as the bound does:
+   it reached 1.06 of 3 at n = 400. */
+#ifndef CPU_OTHER_SIDE_FROM
+#define CPU_OTHER_SIDE_FROM 512
+#endif
 
 /* [untuned]  QR pays from this many times as many rows as columns on. */
 #ifndef CPU_QR_RATIO

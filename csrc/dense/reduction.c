@@ -122,16 +122,32 @@ out:
     return ret;
 }
 
+/* As options.dense_stages was when the state was saved, or chosen. */
+static int
+stages_of(const char *state, uint64_t bytes)
+{
+    struct state_head head = {0};
+
+    if (bytes >= sizeof head) {
+        memcpy(&head, state, sizeof head);
+    }
+    return head.form & LAYOUT_BAND ? 2 : 1;
+}
+
 tsvd_status
 tsvdi_reduction_restore(const struct dense_problem *problem, const void *state, uint64_t bytes,
                         struct dense_call **made, tsvd_error *error)
 {
     const char *from = state;
+    tsvd_options options = *problem->call.options;
+    struct dense_problem own = *problem;
     struct dense_call *call;
     struct state_parts at;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(make_call(problem, made, error));
+    options.dense_stages = stages_of(state, bytes);
+    own.call.options = &options;
+    TSVD_TRY(make_call(&own, made, error));
     call = *made;
     at = parts_of(call);
     if (bytes != at.all || memcmp(from, &at.head, sizeof at.head) != 0) {

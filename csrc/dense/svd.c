@@ -111,6 +111,7 @@ tsvdi_dense_reduce(struct dense_call *call, tsvd_info *info)
 
     ctx->index = job->begin;
     ctx->count = job->count;
+    call->job.band = call->job.chase = 0;
     if (job->problem->n > 0) {
         TSVD_TRY(call->plan.ops->reduce(ctx, &call->job));
     }
@@ -122,6 +123,8 @@ tsvdi_dense_reduce(struct dense_call *call, tsvd_info *info)
     }
     TSVD_TRY(tsvdi_check(ctx, DENSE_REDUCED));
     info->seconds_reduce += tsvdi_host_seconds() - clock;
+    info->seconds_band += job->band;
+    info->seconds_chase += job->chase;
 out:
     return ret;
 }

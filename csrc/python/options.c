@@ -34,6 +34,7 @@ static PyMemberDef members[] = {
     {"block_threads", T_LONGLONG, FIELD(block_threads), "givens: sweeps that run at once"},
     {"split", T_INT, FIELD(split), "givens: 0 keeps the matrix whole"},
     {"fallback", T_INT, FIELD(fallback), "twisted: 0 makes an error of values that it refuses"},
+    {"stages", T_INT, FIELD(stages), "dense: 1 or 2 stages of the reduction; 0: chosen"},
     {"out", T_OBJECT, FIELD(out), "a tuple of arrays for the results, or None"},
     {"on_device", T_BOOL, FIELD(on_device),
      "all arrays lie on the device, and new results are DeviceArrays"},
@@ -59,6 +60,7 @@ defaults(void)
         .check_finite = core.check_finite != 0,
         .method = (int)core.method,
         .split = core.givens_split,
+        .stages = core.dense_stages,
         .fallback = core.fallback,
         .eps = core.eps,
         .first = core.first,
@@ -217,6 +219,7 @@ tsvdi_options_core(const struct options *options)
     core.givens_blocks = options->blocks;
     core.givens_threads = options->block_threads;
     core.givens_split = options->split;
+    core.dense_stages = options->stages;
     core.fallback = options->fallback;
     return core;
 }

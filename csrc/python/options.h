@@ -9,7 +9,7 @@
 /* The options of one call, which never change.  The table in options.c says what each is. */
 struct options {
     char compute_uv, full_output, full, lower, refine, check_finite, on_device, wait;
-    int method, threads, split, fallback;
+    int method, threads, split, fallback, stages;
     double eps;
     long long first, count, max_sweeps, blocks, block_threads;
     void *stream;

@@ -304,8 +304,10 @@ info_dict(const struct call *call)
     PyObject *seconds;
 
     /* clang-format off */
-    seconds = dense ? Py_BuildValue("{s:d,s:d,s:d,s:d,s:d,s:d,s:d}",
+    seconds = dense ? Py_BuildValue("{s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d,s:d}",
                                     "reduce", info->seconds_reduce,
+                                    "band", info->seconds_band,
+                                    "chase", info->seconds_chase,
                                     "iterate", info->seconds_iterate,
                                     "vectors", info->seconds_vectors,
                                     "values", info->seconds_values,

@@ -183,7 +183,7 @@ PyDoc_STRVAR(
     reduce_doc,
     "reduce((a,), options, device, /)\n--\n\n"
     "A Reduction of a.\n\n"
-    "Of the options check_finite, progress, threads, on_device, stream and keep are read.");
+    "Of the options check_finite, progress, threads, stages, on_device, stream and keep are read.");
 
 static PyObject *
 reduce(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
@@ -198,6 +198,7 @@ reduce(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     if (tsvdi_call_begin(&call, module, &kind, args, nargs) == 0) {
         call.options = tsvd_options_default();
         call.options.check_finite = call.asked->check_finite;
+        call.options.dense_stages = call.asked->stages;
         self = take_matrices(&call) < 0 ? NULL : new_reduction(&call, call.asked->keep);
     }
     if (self != NULL) {

@@ -29,6 +29,7 @@ class _Fields(TypedDict, total=False):
     blocks: int
     block_threads: int
     split: int
+    stages: int
     fallback: int
     out: tuple | None
     on_device: bool
@@ -55,6 +56,7 @@ class Options:
     blocks: Final[int]
     block_threads: Final[int]
     split: Final[int]
+    stages: Final[int]
     fallback: Final[int]
     out: Final[tuple[Any, ...] | None]
     on_device: Final[bool]

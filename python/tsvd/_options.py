@@ -19,6 +19,7 @@ _KNOBS = {
     "block_threads": (1, _INT_MAX),
     "split": (0, 1),
     "fallback": (0, 1),
+    "stages": (1, 2),
 }
 INT64_MAX = 2**63 - 1
 _FLOAT_MAX = sys.float_info.max
@@ -93,7 +94,7 @@ def checked(
         max_sweeps = _integer("max_sweeps", max_sweeps, 1, INT64_MAX)
     if threads is not None:
         check_threads(threads)
-    knobs = None if tuning is None else _knobs(tuning)
+    known = None if tuning is None else knobs(tuning)
     if progress is not None:
         check_progress(progress)
     options = _core.options(
@@ -109,7 +110,7 @@ def checked(
         progress=progress,
         threads=threads,
     )
-    return options.replace(**knobs) if knobs else options
+    return options.replace(**known) if known else options
 
 
 def eps_number(eps):
@@ -131,7 +132,7 @@ def _integer(name, value, least, largest):
     return number
 
 
-def _knobs(tuning):
+def knobs(tuning):
     """The settings of `tuning` as a dict."""
     if not isinstance(tuning, Mapping):
         raise TypeError(f"tuning must be a mapping, not {type(tuning).__name__}")

@@ -79,8 +79,10 @@ class SVDInfo(NamedTuple):
         equations. "vectors": rotations or products applied to L and R. "values":
         bisection of s. "device": on CUDA from d and e on the device to the
         results there, 0 on the CPU. "total": the whole call. `tsvd.linalg.svd` has
-        also "reduce": from A to bidiagonal form, and "back": from the vectors of
-        that form to those of A.
+        also "reduce": from A to bidiagonal form, of which "band" is from A to a
+        band and "chase" from there, 0 for a reduction in one stage and for
+        several matrices at once; and "back": from the vectors of the bidiagonal
+        form to those of A.
     """
 
     method: str

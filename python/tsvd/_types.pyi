@@ -29,7 +29,7 @@ Method: TypeAlias = Literal["auto", "dc", "qr", "givens", "bisect", "twisted"]
 DenseMethod: TypeAlias = Method | Literal["jacobi"]
 # "cuda:1" and the like are strings of their own.
 Device: TypeAlias = Literal["cpu", "cuda"] | str | int
-Knob: TypeAlias = Literal["blocks", "block_threads", "split", "fallback"]
+Knob: TypeAlias = Literal["blocks", "block_threads", "split", "fallback", "stages"]
 
 class Common(TypedDict, total=False):
     """Options of all functions that decompose; they do not change the type of the result."""

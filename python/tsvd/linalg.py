@@ -19,7 +19,7 @@ from numpy.linalg import LinAlgError
 
 from . import _arrays, _call, _core
 from ._devices import cuda_index, default_device, is_single, opens_dense, shape_of
-from ._options import INT64_MAX, binds, check_progress, check_threads, checked, refusal
+from ._options import INT64_MAX, binds, check_progress, check_threads, checked, knobs, refusal
 from ._types import SVDResult
 
 __all__ = [
@@ -136,7 +136,8 @@ def svd(
         second with the share of the work done, in [0, 1], and with 1.0 at the
         end. If it raises, the computation stops with that exception.
     tuning : mapping of str to int, optional
-        Settings for experiments, as of `tsvd.svd`.
+        Settings for experiments, as of `tsvd.svd`; and "stages": 1 or 2 forces the
+        reduction to bidiagonal form directly, or through a band, on the CPU.
     full_output : bool
         Return a pair, the result and a `tsvd.SVDInfo`.
 
@@ -351,6 +352,7 @@ def bidiagonalize(
     check_finite=True,
     threads=None,
     progress=None,
+    tuning=None,
 ):
     """Reduction of dense matrices to bidiagonal form, ``A = Q @ B @ P.conj().T``.
 
@@ -360,7 +362,7 @@ def bidiagonalize(
     ----------
     a : array_like, shape (..., m, n)
         The matrices; see `svd` for dtypes, strides and batches.
-    device, stream, check_finite, threads, progress
+    device, stream, check_finite, threads, progress, tuning
         As in `svd`.
 
     Returns
@@ -376,7 +378,8 @@ def bidiagonalize(
     Notes
     -----
     Method: Householder reflectors from both sides [1]_; a matrix with many more
-    rows than columns, or columns than rows, goes through QR, or LQ, first [2]_.
+    rows than columns, or columns than rows, goes through QR, or LQ, first [2]_. On
+    the CPU ``tuning={"stages": 2}`` takes the way through a band [3]_.
 
     Accuracy: ``A - Q @ B @ P.conj().T`` and the loss of orthogonality are small multiples
     of ``max(m, n) u``, relative to the norm of A.
@@ -390,6 +393,8 @@ def bidiagonalize(
        (1965), 205-224.
     .. [2] T. F. Chan, "An improved algorithm for computing the singular value
        decomposition", ACM Trans. Math. Softw. 8 (1982), 72-83.
+    .. [3] B. Grosser and B. Lang, "Efficient parallel reduction to bidiagonal
+       form", Parallel Computing 25 (1999), 969-986.
 
     Examples
     --------
@@ -405,7 +410,12 @@ def bidiagonalize(
     """
     check_progress(progress)
     check_threads(threads)
-    options = _core.options(check_finite=check_finite, progress=progress, threads=threads)
+    options = _core.options(
+        check_finite=check_finite,
+        progress=progress,
+        threads=threads,
+        **(knobs(tuning) if tuning else {}),
+    )
     try:
         inputs, options, place = _call.arranged(
             _arrays.DENSE, (a,), options, device, stream, None, lasts=True

@@ -292,6 +292,7 @@ def bidiagonalize(  # type: ignore[overload-overlap]
     check_finite: bool = True,
     threads: int | None = None,
     progress: Callable[[float], Any] | None = None,
+    tuning: Mapping[Knob, int] | None = None,
 ) -> Bidiagonalization[Float64]: ...
 @overload
 def bidiagonalize(  # type: ignore[overload-overlap]
@@ -302,6 +303,7 @@ def bidiagonalize(  # type: ignore[overload-overlap]
     check_finite: bool = True,
     threads: int | None = None,
     progress: Callable[[float], Any] | None = None,
+    tuning: Mapping[Knob, int] | None = None,
 ) -> Bidiagonalization[NDArray[Complex], Reals]: ...
 @overload
 def bidiagonalize(
@@ -312,6 +314,7 @@ def bidiagonalize(
     check_finite: bool = True,
     threads: int | None = None,
     progress: Callable[[float], Any] | None = None,
+    tuning: Mapping[Knob, int] | None = None,
 ) -> Bidiagonalization[Array]: ...
 @overload
 def bidiagonalize(
@@ -322,6 +325,7 @@ def bidiagonalize(
     check_finite: bool = True,
     threads: int | None = None,
     progress: Callable[[float], Any] | None = None,
+    tuning: Mapping[Knob, int] | None = None,
 ) -> Bidiagonalization[Float64]: ...
 @overload
 def inv(  # type: ignore[overload-overlap]

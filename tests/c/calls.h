@@ -18,23 +18,28 @@ struct call_shape {
     int64_t matrices;
     int vectors;          /* of inverses: refine */
     int64_t first, count; /* of the values; count -1: all */
+    int stages;           /* of dense matrices; 0: chosen */
 };
 
 #define BIDIAGONAL(method, n, matrices, vectors)                                                   \
     {                                                                                              \
-        OF_BIDIAGONAL, TSVD_METHOD_##method, n, n, matrices, vectors, 0, -1                        \
+        OF_BIDIAGONAL, TSVD_METHOD_##method, n, n, matrices, vectors, 0, -1, 0                     \
     }
 #define BIDIAGONAL_PART(method, n, matrices, vectors, first, count)                                \
     {                                                                                              \
-        OF_BIDIAGONAL, TSVD_METHOD_##method, n, n, matrices, vectors, first, count                 \
+        OF_BIDIAGONAL, TSVD_METHOD_##method, n, n, matrices, vectors, first, count, 0              \
     }
 #define DENSE(method, m, n, matrices, vectors)                                                     \
     {                                                                                              \
-        OF_DENSE, TSVD_METHOD_##method, m, n, matrices, vectors, 0, -1                             \
+        OF_DENSE, TSVD_METHOD_##method, m, n, matrices, vectors, 0, -1, 0                          \
+    }
+#define DENSE_TWO_STAGES(m, n, matrices, vectors)                                                  \
+    {                                                                                              \
+        OF_DENSE, TSVD_METHOD_AUTO, m, n, matrices, vectors, 0, -1, 2                              \
     }
 #define INVERSE(n, matrices, refine)                                                               \
     {                                                                                              \
-        OF_INVERSE, TSVD_METHOD_AUTO, n, n, matrices, refine, 0, -1                                \
+        OF_INVERSE, TSVD_METHOD_AUTO, n, n, matrices, refine, 0, -1, 0                             \
     }
 
 struct call {
@@ -63,6 +68,7 @@ make_call(tsvd_dtype dtype, struct call_shape shape)
     c.dtype = dtype;
     c.options = tsvd_options_default();
     c.options.method = shape.method;
+    c.options.dense_stages = shape.stages;
     c.options.eps = shape.method == TSVD_METHOD_GIVENS ? 1e-2 : -1;
     if (shape.method == TSVD_METHOD_GIVENS &&
         shape.matrices == 1) { /* enough sweeps for vectors to drift */

@@ -11,24 +11,28 @@
 
 /* ---- shapes, layouts, ranges ---- */
 
+/* stages: of the reduction; 0: chosen. */
 static void
-check_shape(tsvd_handle *handle, tsvd_dtype dtype, int64_t m, int64_t n, int64_t matrices, int full)
+check_stages(tsvd_handle *handle, tsvd_dtype dtype, int64_t m, int64_t n, int64_t matrices,
+             int full, int stages)
 {
+    tsvd_options options = tsvd_options_default();
     struct dense w = make_dense(dtype, m, n, matrices, full);
     void *values = allocate((size_t)(matrices * w.k) * size_of(dtype));
     tsvd_error error;
 
+    options.dense_stages = stages;
     if (w.full && m == n) {
         w.full = 0;
     }
-    CHECK(solve_dense(handle, &w, NULL, NULL, &error) == TSVD_OK, "%lld x %lld: %s", (long long)m,
-          (long long)n, error.text);
+    CHECK(solve_dense(handle, &w, &options, NULL, &error) == TSVD_OK, "%lld x %lld: %s",
+          (long long)m, (long long)n, error.text);
     for (int64_t i = 0; i < matrices; i++) {
         check_dense(&w, i);
     }
     memcpy(values, w.S, (size_t)(matrices * w.k) * size_of(dtype));
     w.vectors = 0;
-    CHECK(solve_dense(handle, &w, NULL, NULL, &error) == TSVD_OK, "%s", error.text);
+    CHECK(solve_dense(handle, &w, &options, NULL, &error) == TSVD_OK, "%s", error.text);
     for (int64_t i = 0; i < matrices * w.k; i++) {
         const int64_t first = i / w.k * w.k;
 
@@ -38,6 +42,12 @@ check_shape(tsvd_handle *handle, tsvd_dtype dtype, int64_t m, int64_t n, int64_t
     }
     free(values);
     free_dense(&w);
+}
+
+static void
+check_shape(tsvd_handle *handle, tsvd_dtype dtype, int64_t m, int64_t n, int64_t matrices, int full)
+{
+    check_stages(handle, dtype, m, n, matrices, full, 0);
 }
 
 /* Panels begin at 128 columns, and QR at 1.7 times as many rows. */
@@ -61,6 +71,29 @@ test_shapes(void)
         check_shape(handle, dtype, 127 + kind, 129, 1, 0);
         check_shape(handle, dtype, 161, 130, 1, kind & 1);
         check_shape(handle, dtype, 129, 230, 1, !(kind & 1));
+    }
+    tsvd_destroy(handle);
+}
+
+/* Through a band of 32 superdiagonals; of 520 columns several threads chase. */
+static void
+test_two_stages(void)
+{
+    const int64_t sizes[] = {1, 2, 31, 33, 65, 100};
+    tsvd_config config = tsvd_config_default();
+    tsvd_handle *handle = NULL;
+    tsvd_error error;
+
+    config.threads = 4;
+    CHECK(tsvd_create(&config, &handle, &error) == TSVD_OK, "%s", error.text);
+    use_blas(handle, 4);
+    for (int kind = 0; kind < 2; kind++) {
+        for (int i = 0; i < 6; i++) {
+            for (int j = 0; j < 6; j++) {
+                check_stages(handle, dtypes[kind], sizes[i], sizes[j], 1 + (i + j) % 3, kind, 2);
+            }
+        }
+        check_stages(handle, dtypes[kind], 521, 520, 1, 0, 2);
     }
     tsvd_destroy(handle);
 }
@@ -447,6 +480,7 @@ int
 main(void)
 {
     test_shapes();
+    test_two_stages();
     test_layouts();
     test_ranges();
     test_kinds();

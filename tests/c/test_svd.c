@@ -283,6 +283,8 @@ test_bad_arguments(void)
     REFUSED(c.options.max_sweeps = -1);
     REFUSED(c.options.givens_blocks = -1);
     REFUSED(c.options.givens_threads = -1);
+    REFUSED(c.options.dense_stages = -1);
+    REFUSED(c.options.dense_stages = 3);
     w.k = 3; /* vectors of a part */
     REFUSED((c.options.count = 3, c.options.method = TSVD_METHOD_QR));
     REFUSED((c.options.count = 3, c.options.method = TSVD_METHOD_GIVENS));

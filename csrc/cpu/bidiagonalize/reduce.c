@@ -59,8 +59,9 @@ struct slice {
 };
 
 static int64_t
-workspace(int64_t rows, int64_t columns)
+workspace(int64_t rows, int64_t columns, int threads)
 {
+    (void)threads;
     return (CPU_REDUCE_PANEL + PARTS) * rows + (2 * CPU_REDUCE_PANEL + 3) * columns;
 }
 
@@ -368,22 +369,33 @@ out:
     return ret;
 }
 
-static struct dense_reflectors
-reflectors(const struct stage_run *own, int64_t i, int right)
+static tsvd_status
+multiply(struct dense_run *run, int worker, const struct stage_run *own, int64_t i, int right,
+         int transposed, struct dense_block block, double done, double share)
 {
     const struct dense_matrix m = stage_matrix(own, i);
-    const scalar *tau_q = own->tau_q + i * m.columns, *tau_p = own->tau_p + i * m.columns;
-    const struct dense_reflectors q = {m.a, tau_q, m.stride, m.columns, m.rows, 0, 0, 0};
-    const struct dense_reflectors p = {m.a + m.stride, tau_p, m.stride, m.columns - 1,
-                                       m.columns - 1,  1,     1,        0};
+    const struct dense_reflectors q = {.a = m.a,
+                                       .tau = own->tau_q + i * m.columns,
+                                       .stride = m.stride,
+                                       .count = m.columns,
+                                       .length = m.rows};
+    const struct dense_reflectors p = {.a = m.a + m.stride,
+                                       .tau = own->tau_p + i * m.columns,
+                                       .stride = m.stride,
+                                       .count = m.columns - 1,
+                                       .length = m.columns - 1,
+                                       .from = 1,
+                                       .in_rows = 1};
 
-    return right ? p : q;
+    return tsvdi_cpu_dense_multiply(run, worker, right ? &p : &q, transposed, block, done, share);
 }
 
 const struct stage tsvdi_cpu_dense_bidiagonalize_stage = {
     .right = 1,
+    .sides = 2,
     .work = 1,
+    .numbers = tsvdi_cpu_dense_numbers,
     .workspace = workspace,
     .factor = factor,
-    .reflectors = reflectors,
+    .multiply = multiply,
 };

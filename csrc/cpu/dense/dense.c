@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "cpu/dense/other_side.h"
 #include "cpu/kernels/kernels.h"
 #include "cpu/matrix/stages.h"
 #include "cpu/tuning.h"
@@ -48,40 +49,66 @@ chunk_most(const struct dense_problem *p, int keep)
 
 /* ---- begin and end ---- */
 
+/* Whether a band comes between W and B. */
+static int
+two_stages(const struct dense_problem *p, int keep)
+{
+    const int asked = p->call.options->dense_stages;
+    const double share = keep == KEEP_ALL ? 1 : (double)p->k / (double)p->n;
+    const double with_vectors = CPU_BAND_FEW_FROM + share * (CPU_BAND_ALL_FROM - CPU_BAND_FEW_FROM);
+    const double from = keep == KEEP_VALUES ? CPU_BAND_VALUES_FROM : with_vectors;
+    const double slower = 1 + 0.5 * TSVD_SINGLE + 0.4 * TSVD_COMPLEX;
+
+    return asked == 0 ? (double)p->n >= slower * from : asked == 2;
+}
+
+static void
+add_stage(struct cpu_dense *state, const struct stage *stage)
+{
+    state->stage[state->stages++].stage = stage;
+}
+
 /* Lists the stages of a job of `count` matrices, and cuts `base` for what they keep.  Returns its
    numbers; base: NULL to count them. */
 static uint64_t
-list_stages(struct cpu_dense *state, const struct dense_problem *p, int64_t count, scalar *base)
+list_stages(struct cpu_dense *state, const struct dense_problem *p, int64_t count, int keep,
+            scalar *base)
 {
     const int64_t rows = longer_of(&p->a), columns = p->n;
-    const int qr_first = columns > 0 && (double)rows >= CPU_QR_RATIO * (double)columns;
     double work = 0, done = 0;
     uint64_t numbers = 0;
 
     state->stages = 0;
-    if (qr_first) {
-        state->stage[state->stages++].stage = &tsvdi_cpu_dense_qr_stage;
+    if (columns > 0 && (double)rows >= CPU_QR_RATIO * (double)columns) {
+        add_stage(state, &tsvdi_cpu_dense_qr_stage);
     }
-    state->stage[state->stages++].stage = &tsvdi_cpu_dense_bidiagonalize_stage;
+    if (columns > 0 && two_stages(p, keep)) {
+        add_stage(state, &tsvdi_cpu_dense_band_stage);
+        add_stage(state, &tsvdi_cpu_dense_chase_stage);
+    } else {
+        add_stage(state, &tsvdi_cpu_dense_bidiagonalize_stage);
+    }
     for (int s = 0; s < state->stages; s++) {
         work += state->stage[s].stage->work;
     }
     for (int s = 0; s < state->stages; s++) {
         struct stage_run *own = &state->stage[s];
-        const int sides = 1 + own->stage->right;
+        const struct stage *stage = own->stage;
 
         own->rows = s == 0 ? rows : columns; /* what a stage leaves is square */
         own->columns = columns;
+        own->numbers = stage->numbers(own->rows, columns, keep);
+        own->keep = keep;
         own->done = done;
-        own->share = DENSE_REDUCED * own->stage->work / work;
+        own->share = DENSE_REDUCED * stage->work / work;
         done += own->share;
         if (base != NULL) {
             own->m = base + numbers;
-            own->tau_q = own->m + count * own->rows * columns;
-            own->tau_p = own->stage->right ? own->tau_q + count * columns : NULL;
+            own->tau_q = own->m + count * own->numbers;
+            own->tau_p = own->tau_q + count * columns;
         }
-        numbers =
-            bytes_add(numbers, bytes_of(count, bytes_of(own->rows + sides, (uint64_t)columns)));
+        numbers = bytes_add(numbers, bytes_of(count, (uint64_t)own->numbers));
+        numbers = bytes_add(numbers, bytes_of(count, bytes_of(stage->sides, (uint64_t)columns)));
     }
     return numbers;
 }
@@ -89,10 +116,10 @@ list_stages(struct cpu_dense *state, const struct dense_problem *p, int64_t coun
 /* Bytes that a job of `count` matrices holds, without the workspace of the workers: what the stages
    keep, d and e. */
 static uint64_t
-kept_bytes(const struct dense_problem *p, int64_t count)
+kept_bytes(const struct dense_problem *p, int64_t count, int keep)
 {
     struct cpu_dense state;
-    const uint64_t kept = list_stages(&state, p, count, NULL);
+    const uint64_t kept = list_stages(&state, p, count, keep, NULL);
 
     return bytes_add(bytes_of((int64_t)kept, sizeof(scalar)),
                      bytes_of(count, bytes_of(2 * p->n, sizeof(real))));
@@ -100,16 +127,19 @@ kept_bytes(const struct dense_problem *p, int64_t count)
 
 /* Numbers of a worker's workspace: the most that one of its steps takes, as they run one by one. */
 static int64_t
-workspace_of(const struct dense_problem *p)
+workspace_of(const struct dense_problem *p, int keep, int threads)
 {
-    const int64_t multiply = tsvdi_cpu_dense_multiply_workspace(longer_of(&p->a));
+    const int64_t multiply = tsvdi_cpu_dense_multiply_workspace(longer_of(&p->a), threads);
     struct cpu_dense state;
     int64_t most = p->n == 0 ? 0 : multiply;
 
-    (void)list_stages(&state, p, 1, NULL);
+    if (tsvdi_cpu_dense_can_make_side(p, keep) && most < p->a.rows * p->a.columns) {
+        most = p->a.rows * p->a.columns;
+    }
+    (void)list_stages(&state, p, 1, keep, NULL);
     for (int s = 0; s < state.stages && p->n > 0; s++) {
         const struct stage_run *own = &state.stage[s];
-        const int64_t factor = own->stage->workspace(own->rows, own->columns);
+        const int64_t factor = own->stage->workspace(own->rows, own->columns, threads);
 
         most = factor > most ? factor : most;
     }
@@ -150,9 +180,11 @@ begin(struct tsvd_context *ctx, struct dense_job *job)
     run->exponent = job->exponent;
     run->workers = tsvdi_cpu_dense_workers(&p->a, count, ctx->threads);
     run->threads = run->workers > 1 ? 1 : ctx->threads;
-    run->workspace = workspace_of(p);
-    TSVD_TRY(tsvdi_alloc(ctx, kept_bytes(p, count), (void **)&kept));
-    numbers = list_stages(state, p, count, kept);
+    run->slabs = 1;
+    run->workspace = workspace_of(p, job->keep, run->threads);
+    state->bytes = kept_bytes(p, count, job->keep);
+    TSVD_TRY(tsvdi_alloc(ctx, state->bytes, (void **)&kept));
+    numbers = list_stages(state, p, count, job->keep, kept);
     run->w = kept;
     if (kept != NULL) { /* else no matrix has an entry */
         job->d = (real *)(kept + numbers);
@@ -161,8 +193,9 @@ begin(struct tsvd_context *ctx, struct dense_job *job)
     for (int s = 0; s < state->stages && numbers > 0; s++) {
         /* not all entries are written later, and a saved state has to have the same bytes each
            time */
-        memset(state->stage[s].tau_q, 0,
-               (size_t)((1 + state->stage[s].stage->right) * count * columns) * sizeof *kept);
+        const struct stage *stage = state->stage[s].stage;
+
+        memset(state->stage[s].tau_q, 0, (size_t)(stage->sides * count * columns) * sizeof *kept);
     }
     TSVD_TRY(tsvdi_alloc(ctx, bytes_of(run->workers * run->workspace, sizeof(scalar)),
                          (void **)&run->work));
@@ -187,12 +220,11 @@ static struct bytes
 dense_bytes(const struct dense_problem *p, int64_t count, int keep)
 {
     const int threads = tsvdi_host_threads_for(p->call.handle->threads, INT64_MAX);
-    const int64_t workspace = workspace_of(p);
-    struct bytes bytes = {kept_bytes(p, count), 0};
+    const int workers = tsvdi_cpu_dense_workers(&p->a, count, threads);
+    const int64_t workspace = workspace_of(p, keep, workers > 1 ? 1 : threads);
+    struct bytes bytes = {kept_bytes(p, count, keep), 0};
 
-    (void)keep;
-    bytes.host = bytes_add(bytes.host, bytes_of(tsvdi_cpu_dense_workers(&p->a, count, threads),
-                                                bytes_of(workspace, sizeof(scalar))));
+    bytes.host = bytes_add(bytes.host, bytes_of(workers, bytes_of(workspace, sizeof(scalar))));
     return bytes;
 }
 
@@ -283,14 +315,18 @@ entries(struct tsvd_context *ctx, struct dense_job *job, int scaled, tsvd_space 
     return TSVD_OK;
 }
 
-/* Bytes of the state: W and the arrays after it.  The stages name its layout. */
+/* Bytes of the state: W and the arrays after it.  The stages name its layout: how many there are,
+   and whether a band is among them. */
 static uint64_t
 state_bytes(const struct dense_job *job, unsigned *layout)
 {
     const struct cpu_dense *state = job->state;
 
     *layout = (unsigned)state->stages;
-    return kept_bytes(job->problem, job->count);
+    for (int s = 0; s < state->stages; s++) {
+        *layout |= state->stage[s].stage == &tsvdi_cpu_dense_band_stage ? LAYOUT_BAND : 0;
+    }
+    return state->bytes;
 }
 
 static tsvd_status
@@ -433,6 +469,37 @@ tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_array left, struct dense_array
     }
 }
 
+/* U and Vh of a matrix from the vectors of its B: s [k] as they are there. */
+static tsvd_status
+multiply_vectors(struct cpu_dense *state, int worker, int64_t i, const real *s,
+                 struct dense_array left, struct dense_array right)
+{
+    const struct dense_job *job = state->job;
+    const struct dense_problem *p = job->problem;
+    const struct dense_block columns = {left.x, left.rows, left.columns, left.columns, 0, 0};
+    const struct dense_block rows = {right.x, right.columns, right.rows, right.columns, 1, 1};
+    const double part = (1 - DENSE_SOLVED) / 2;
+    const int64_t large =
+        tsvdi_cpu_dense_can_make_side(p, job->keep) ? tsvdi_cpu_dense_large_values(job, i) : 0;
+    const int make_right = p->a.rows <= p->a.columns; /* of equal sides it is the slower one */
+    struct dense_block made = make_right ? rows : columns;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cpu_dense_apply(state, worker, i, !make_right, 0, make_right ? columns : rows,
+                                   DENSE_SOLVED, part));
+    made.x += large * (make_right ? right.columns : 1);
+    made.count -= large;
+    TSVD_TRY(tsvdi_cpu_dense_apply(state, worker, i, make_right, 0, made, DENSE_SOLVED + part,
+                                   large > 0 ? 0 : part));
+    if (large > 0) {
+        TSVD_TRY(tsvdi_cpu_dense_make_side(&state->run, worker, i, large, s, make_right, left,
+                                           right, DENSE_SOLVED + part));
+    }
+    tsvdi_cpu_dense_fix_signs(p->k, left, right);
+out:
+    return ret;
+}
+
 static tsvd_status
 finish_one(void *arg, int worker, int64_t i)
 {
@@ -450,28 +517,21 @@ finish_one(void *arg, int worker, int64_t i)
 
         TSVD_TRY(tsvdi_check(run->ctx, DENSE_SOLVED + (1 - DENSE_SOLVED) * done));
     }
+    if (p->vectors) {
+        left = left_of(job);
+        right = right_of(job);
+        left.x += i * left.rows * left.columns;
+        right.x += i * right.rows * right.columns;
+        if (nan) {
+            tsvdi_host_fill_nan(N_PARTS * left.rows * left.columns, (real *)left.x);
+            tsvdi_host_fill_nan(N_PARTS * right.rows * right.columns, (real *)right.x);
+        } else if (p->n > 0) {
+            TSVD_TRY(multiply_vectors(state, worker, i, s, left, right));
+        }
+    }
     r_scale(s, p->k, p->n > 0 ? -job->exponent[i] : 0, s);
     if (nan) {
         tsvdi_host_fill_nan(p->k, s);
-    }
-    if (!p->vectors) {
-        goto out;
-    }
-    left = left_of(job);
-    right = right_of(job);
-    left.x += i * left.rows * left.columns;
-    right.x += i * right.rows * right.columns;
-    if (nan) {
-        tsvdi_host_fill_nan(N_PARTS * left.rows * left.columns, (real *)left.x);
-        tsvdi_host_fill_nan(N_PARTS * right.rows * right.columns, (real *)right.x);
-    } else if (p->n > 0) {
-        const struct dense_block columns = {left.x, left.rows, left.columns, left.columns, 0, 0};
-        const struct dense_block rows = {right.x, right.columns, right.rows, right.columns, 1, 1};
-        const double part = (1 - DENSE_SOLVED) / 2;
-
-        TSVD_TRY(tsvdi_cpu_dense_apply(state, worker, i, 0, 0, columns, DENSE_SOLVED, part));
-        TSVD_TRY(tsvdi_cpu_dense_apply(state, worker, i, 1, 0, rows, DENSE_SOLVED + part, part));
-        tsvdi_cpu_dense_fix_signs(p->k, left, right);
     }
 out:
     return ret;

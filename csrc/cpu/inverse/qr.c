@@ -23,7 +23,7 @@ columns_of(int64_t n)
 uint64_t
 tsvdi_cpu_inverse_qr_bytes(int64_t n)
 {
-    return bytes_of(tsvdi_cpu_dense_multiply_workspace(n) + columns_of(n) * n, sizeof(scalar));
+    return bytes_of(tsvdi_cpu_dense_multiply_workspace(n, 0) + columns_of(n) * n, sizeof(scalar));
 }
 
 /* Y := Y Q^H.  v [block][n]: workspace. */
@@ -37,7 +37,12 @@ apply(struct dense_run *run, int64_t n, scalar *y, const scalar *tau, scalar *v,
     for (int64_t first = (n - 1) / CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK; first >= 0;
          first -= CPU_REFLECTORS_BLOCK) {
         const int64_t length = n - first, count = columns_of(length);
-        const struct dense_reflectors block = {v, tau + first, length, count, length, first, 0, 0};
+        const struct dense_reflectors block = {.a = v,
+                                               .tau = tau + first,
+                                               .stride = length,
+                                               .count = count,
+                                               .length = length,
+                                               .from = first};
 
         for (int64_t j = 0; j < count; j++) {
             scalar *below = y + (first + j) * (n + 1) + 1;
@@ -72,7 +77,7 @@ tsvdi_cpu_inverse_qr(struct dense_run *run, int64_t n, scalar *s,
         }
     }
     TSVD_TRY(tsvdi_cpu_inverse_upper(run, n, s, workspace, second));
-    TSVD_TRY(apply(run, n, s, tau, run->work + tsvdi_cpu_dense_multiply_workspace(n), last));
+    TSVD_TRY(apply(run, n, s, tau, run->work + tsvdi_cpu_dense_multiply_workspace(n, 0), last));
 out:
     return ret;
 }

@@ -52,7 +52,7 @@ static uint64_t
 number_bytes(const struct dense_problem *p)
 {
     const int64_t rows = longer_of(&p->a), n = p->n;
-    const int64_t workspace = tsvdi_cpu_dense_multiply_workspace(rows);
+    const int64_t workspace = tsvdi_cpu_dense_multiply_workspace(rows, 0);
     uint64_t bytes = bytes_of(rows, bytes_of(n, sizeof(scalar)));
 
     bytes = bytes_add(bytes, bytes_of(has_v(p) ? 2 * n : n, bytes_of(n, sizeof(scalar))));
@@ -266,7 +266,8 @@ complete(struct jacobi_matrix *m, int64_t count)
 {
     const int64_t n = m->columns;
     const struct dense_matrix known = {m->v, n, count, n};
-    const struct dense_reflectors q = {m->v, m->tau_right, n, count, n, 0, 0, 0};
+    const struct dense_reflectors q = {
+        .a = m->v, .tau = m->tau_right, .stride = n, .count = count, .length = n};
     const struct dense_block block = {m->v + count * n, n, n - count, n, 1, 0};
     tsvd_status ret = TSVD_OK;
 
@@ -299,16 +300,15 @@ make_vectors(struct cpu_jacobi *run, struct jacobi_matrix *m, int64_t i, int64_t
     const struct dense_array left = left_of(run->jacobi, i), right = right_of(run->jacobi, i);
     const struct vectors_at u = {left.x, left.columns, 1, left.columns, 0};
     const struct vectors_at v = {right.x, 1, right.columns, right.rows, 1};
-    const struct jacobi_side of_rows = {
-        m->x, count, {m->w, m->tau, m->rows, m->rank, m->rows, 0, 0, 0}, m->row, m->rows};
-    const struct jacobi_side of_columns = {
-        m->v,
-        m->columns,
-        {m->w, m->tau_right, m->rows, m->rank, m->columns, 0, 1, 0},
-        m->column,
-        m->lines};
+    const struct dense_reflectors reflectors = {
+        .a = m->w, .tau = m->tau, .stride = m->rows, .count = m->rank, .length = m->rows};
+    const struct jacobi_side of_rows = {m->x, count, reflectors, m->row, m->rows};
+    struct jacobi_side of_columns = {m->v, m->columns, reflectors, m->column, m->lines};
     tsvd_status ret = TSVD_OK;
 
+    of_columns.q.tau = m->tau_right;
+    of_columns.q.length = m->columns;
+    of_columns.q.in_rows = 1;
     TSVD_TRY(make_side(m, &of_columns, m->transposed ? u : v, p->first, 0.85));
     TSVD_TRY(complete(m, count));
     TSVD_TRY(make_side(m, &of_rows, m->transposed ? v : u, p->first, 0.95));

@@ -13,6 +13,7 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .name = NAME(TSVD_ISA),
     .lanes = SIMD_LANES,
     .accumulate = accumulate,
+    .outer = outer,
     .dot = dot,
     .dots = dots,
     .orient = orient,

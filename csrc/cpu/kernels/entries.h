@@ -207,6 +207,57 @@ accumulate(int64_t count, int64_t terms, const scalar *a, const scalar *x, int64
     }
 }
 
+/* Up to `vectors` vectors of the entries of each row, the last of which has `last` reals. */
+static inline __attribute__((always_inline)) void
+outer_vectors(int vectors, int64_t last, int64_t rows, const scalar *a, const real *x,
+              int64_t stride, real *y)
+{
+    simd here[4];
+
+    for (int v = 0; v < vectors; v++) {
+        here[v] =
+            v < vectors - 1 ? load(x + v * SIMD_LANES) : simd_load_part(x + v * SIMD_LANES, last);
+    }
+    for (int64_t r = 0; r < rows; r++) {
+        const struct factor factor = factor_of(a[r]);
+        real *to = y + r * stride;
+
+        for (int v = 0; v + 1 < vectors; v++) {
+            simd_unaligned *at = (simd_unaligned *)(to + v * SIMD_LANES);
+
+            *at = times_add(factor, here[v], *at);
+        }
+        to += (vectors - 1) * SIMD_LANES;
+        simd_store_part(to, last, times_add(factor, here[vectors - 1], simd_load_part(to, last)));
+    }
+}
+
+static void
+outer(int64_t rows, int64_t columns, const scalar *a, const scalar *x, int64_t stride, scalar *y)
+{
+    const int64_t reals = N_PARTS * columns, apart = N_PARTS * stride;
+    const real *from = (const real *)x;
+    real *to = (real *)y;
+
+    for (int64_t i = 0; i < reals; i += 4 * SIMD_LANES) {
+        const int64_t left = reals - i < 4 * SIMD_LANES ? reals - i : 4 * SIMD_LANES;
+        const int vectors = (int)((left + SIMD_LANES - 1) / SIMD_LANES);
+        const int64_t last = left - (vectors - 1) * SIMD_LANES;
+
+        if (left == 4 * SIMD_LANES) {
+            outer_vectors(4, SIMD_LANES, rows, a, from + i, apart, to + i);
+        } else if (vectors == 4) {
+            outer_vectors(4, last, rows, a, from + i, apart, to + i);
+        } else if (vectors == 3) {
+            outer_vectors(3, last, rows, a, from + i, apart, to + i);
+        } else if (vectors == 2) {
+            outer_vectors(2, last, rows, a, from + i, apart, to + i);
+        } else {
+            outer_vectors(1, last, rows, a, from + i, apart, to + i);
+        }
+    }
+}
+
 /* The sum of the lanes: four short chains, which the compiler makes of parts of the vector. */
 static inline __attribute__((always_inline)) real
 lane_sum_by_fours(simd x)

@@ -8,10 +8,12 @@
 #define TSVD_VECTOR
 #include "cpu/kernels/simd.h"
 
+#include "cpu/kernels/diamond.h"
 #include "cpu/kernels/entries.h"
 #include "cpu/kernels/kernels.h"
 #include "cpu/kernels/product.h"
 #include "cpu/kernels/qr_lanes.h"
+#include "cpu/kernels/skinny.h"
 #include "cpu/kernels/twisted_lanes.h"
 #include "math/probe.h"
 #include "math/secular.h"
@@ -483,6 +485,7 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .lift = lift,
     .rotate = rotate,
     .accumulate = accumulate,
+    .outer = outer,
     .dot = dot,
     .dots = dots,
     .qr_lanes = qr_lanes,
@@ -492,6 +495,11 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .orient = orient,
     .turn = turn,
     .mix = mix,
+#ifdef SIMD_NATIVE
+    .diamond = diamond,
+    .group_lanes = GROUP_LANES,
+    .skinny = skinny,
+#endif
     .multiply = multiply,
     .secular = secular,
     .ratios = ratios,

@@ -111,6 +111,9 @@ struct product {
     int64_t lda, ldb, ldc;
 };
 
+/* Rows that the reflectors of a diamond of the chase have entries in, and one more. */
+enum { DIAMOND_ROWS = CPU_BAND + CPU_CHASE_DIAMOND };
+
 /* Values whose vectors twisted factorisations make, and where these go. */
 struct twisted_lanes {
     int64_t count;
@@ -136,6 +139,10 @@ struct cpu_kernels {
     void (*accumulate)(int64_t count, int64_t terms, const scalar *a, const scalar *x,
                        int64_t stride, scalar *y);
 
+    /* y[r * stride + i] += a[r] x[i], 0 <= r < rows, 0 <= i < columns. */
+    void (*outer)(int64_t rows, int64_t columns, const scalar *a, const scalar *x, int64_t stride,
+                  scalar *y);
+
     /* The dot product x^H y. */
     scalar (*dot)(int64_t count, const scalar *x, const scalar *y);
 
@@ -150,6 +157,20 @@ struct cpu_kernels {
 
     /* (x, y) becomes (c x + forward y, c y - back x), entry by entry, with c = 1 - less. */
     void (*mix)(int64_t count, real less, scalar forward, scalar back, scalar *x, scalar *y);
+
+    /* Groups of vectors, `apart` numbers from one another, times a diamond of the chase or its
+       transpose.  A group has DIAMOND_ROWS rows of group_lanes entries, one of each vector, on a
+       cache line's boundary.  Reflector i, of [CPU_CHASE_DIAMOND][CPU_BAND], begins in row i; those
+       that are missing are zero, and so is their tau.  NULL: products of matrices are faster. */
+    void (*diamond)(const scalar *reflector, const scalar *tau, int transposed, int64_t groups,
+                    int64_t apart, scalar *x);
+    int64_t group_lanes;
+
+    /* y = A x, of vectors x [terms][CPU_BAND] and y [rows][CPU_BAND], on cache lines' boundaries:
+       A is rows x terms with entry (i, j) at a[i * down + j * right], and terms > 0.  One of the
+       two steps is 1.  NULL: products of matrices are faster. */
+    void (*skinny)(int64_t rows, int64_t terms, const scalar *a, int64_t down, int64_t right,
+                   const scalar *x, scalar *y);
 
 #if TSVD_COMPLEX
 

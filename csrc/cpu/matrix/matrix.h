@@ -11,7 +11,10 @@
  *     matrix/reflectors.c      products with reflectors, in blocks
  *     matrix/stages.h          the stages of a reduction
  *     qr/qr.c                  W = Q R
+ *     dense/other_side.c       vectors of one side from those of the other
  *     bidiagonalize/reduce.c   the reduction to bidiagonal form
+ *     bidiagonalize/band.c     to a band instead, and
+ *     bidiagonalize/chase.c    from there to bidiagonal form
  *     jacobi/                  one-sided Jacobi
  */
 #ifndef TSVDI_CPU_MATRIX_MATRIX_H
@@ -37,6 +40,7 @@ struct dense_run {
     int conjugate;         /* 1: A^H */
     int workers;           /* matrices that are worked on at once */
     int threads;           /* threads at work on each of these */
+    int slabs;             /* 1: the workspace has room for a slab of vectors of each thread */
     scalar *work;          /* [workers][workspace], each on a cache line's boundary */
     int64_t workspace;     /* numbers of a worker's workspace */
     scalar *w;             /* [count][columns][rows] W */
@@ -155,7 +159,21 @@ struct dense_reflectors {
     int64_t count, length, from;
     int in_rows;
     int64_t terms; /* 0, or the terms of a partial sum in products with V^H */
+    int64_t reach; /* 0, or the entries of each, from its 1 on, if the others are zero */
 };
+
+/* Up to CPU_REFLECTORS_BLOCK reflectors as one factor, I - V T V^H.  Arrays of the caller. */
+struct dense_factor {
+    scalar *v;    /* V by columns, `stride` numbers apart, with its ones and zeros */
+    scalar *t;    /* T by columns, CPU_REFLECTORS_BLOCK numbers apart */
+    scalar *gram; /* [CPU_REFLECTORS_BLOCK][CPU_REFLECTORS_BLOCK] V^H V */
+    int64_t stride;
+};
+
+/* reflectors.c: makes it.  tsvdi_check() is told `done`. */
+tsvd_status tsvdi_cpu_dense_factor(const struct dense_run *run, int worker,
+                                   const struct dense_reflectors *r, struct dense_factor *to,
+                                   double done);
 
 /* reflectors.c: a product, shared out over the run's threads.  The results do not depend on their
    number. */
@@ -170,6 +188,9 @@ tsvd_status tsvdi_cpu_dense_long_product(const struct dense_run *run, int worker
 tsvd_status tsvdi_cpu_dense_multiply(struct dense_run *run, int worker,
                                      const struct dense_reflectors *r, int transposed,
                                      struct dense_block block, double done, double share);
-int64_t tsvdi_cpu_dense_multiply_workspace(int64_t length);
+
+/* reflectors.c: the numbers that it takes from a worker's workspace.  threads: 0, or those of the
+   run if run->slabs is set. */
+int64_t tsvdi_cpu_dense_multiply_workspace(int64_t length, int threads);
 
 #endif

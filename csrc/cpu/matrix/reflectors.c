@@ -257,21 +257,38 @@ multiply_v(const struct caller *caller, struct blas_product product, int64_t ter
 
 /* A block of reflectors, and its arrays in a worker's workspace. */
 struct block {
-    scalar *v;                      /* by columns, [width][length] */
+    scalar *v;                      /* by columns, [width][stride] */
     scalar *t;                      /* [CPU_REFLECTORS_BLOCK][CPU_REFLECTORS_BLOCK], by columns */
     scalar *gram, *product, *other; /* [..][CPU_REFLECTORS_BLOCK] */
-    int64_t width, length;
+    int64_t width, length, stride;
     int64_t terms; /* as in struct dense_reflectors */
 };
 
 static_assert(0 < CPU_REFLECTORS_FEW && CPU_REFLECTORS_FEW <= CPU_REFLECTORS_BLOCK,
               "the arrays of a block hold them");
 
-int64_t
-tsvdi_cpu_dense_multiply_workspace(int64_t length)
+/* Numbers for T of each block of reflectors, and for a block and its slab of vectors. */
+static int64_t
+factors_workspace(int64_t length)
 {
-    return CPU_REFLECTORS_BLOCK * length + 2 * CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK +
-           2 * CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_VECTORS;
+    return (length + CPU_REFLECTORS_BLOCK) * CPU_REFLECTORS_BLOCK;
+}
+
+static int64_t
+slab_workspace(int64_t length)
+{
+    return CPU_REFLECTORS_BLOCK * (length + CPU_REFLECTORS_BLOCK + 2 * CPU_REFLECTORS_SLAB);
+}
+
+int64_t
+tsvdi_cpu_dense_multiply_workspace(int64_t length, int threads)
+{
+    const int64_t together = CPU_REFLECTORS_BLOCK * length +
+                             2 * CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK +
+                             2 * CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_VECTORS;
+    const int64_t slabs = factors_workspace(length) + threads * slab_workspace(length);
+
+    return threads == 0 || length > CPU_REFLECTORS_SLABS_TO || together > slabs ? together : slabs;
 }
 
 /* Copies the reflectors of a block, with their ones and the zeros before them.  conjugated: their
@@ -279,22 +296,23 @@ tsvdi_cpu_dense_multiply_workspace(int64_t length)
 static void
 copy_block(const struct dense_reflectors *r, int64_t first, int conjugated, struct block *b)
 {
-    const int64_t length = b->length;
+    const int64_t length = b->length, reach = r->reach > 0 ? r->reach : r->length;
 
     for (int64_t j = 0; j < b->width; j++) {
         const scalar *from = r->a + (first + j) * (r->stride + 1);
-        scalar *v = b->v + j * length;
+        const int64_t own = length - j < reach ? length - j : reach;
+        scalar *v = b->v + j * b->stride;
 
-        memset(v, 0, (size_t)j * sizeof *v);
+        memset(v, 0, (size_t)length * sizeof *v);
         v[j] = 1;
         if (r->in_rows) {
-            for (int64_t i = 1; i < length - j; i++) {
+            for (int64_t i = 1; i < own; i++) {
                 v[j + i] = from[i * r->stride];
             }
         } else {
-            memcpy(v + j + 1, from + 1, (size_t)(length - j - 1) * sizeof *v);
+            memcpy(v + j + 1, from + 1, (size_t)(own - 1) * sizeof *v);
         }
-        for (int64_t i = j + 1; TSVD_COMPLEX && conjugated && i < length; i++) {
+        for (int64_t i = j + 1; TSVD_COMPLEX && conjugated && i < j + own; i++) {
             v[i] = n_conj(v[i]);
         }
     }
@@ -318,8 +336,8 @@ make_t(const struct caller *caller, const scalar *tau, int conjugated, struct bl
                                               .a = b->v,
                                               .b = b->v,
                                               .c = b->gram,
-                                              .lda = b->length,
-                                              .ldb = b->length,
+                                              .lda = b->stride,
+                                              .ldb = b->stride,
                                               .ldc = CPU_REFLECTORS_BLOCK},
                         b->terms, b->other));
     for (int64_t i = 0; i < width; i++) {
@@ -354,7 +372,7 @@ multiply_left(const struct caller *caller, const struct block *b, int transposed
                                               .a = b->v,
                                               .b = x->x,
                                               .c = b->product,
-                                              .lda = b->length,
+                                              .lda = b->stride,
                                               .ldb = x->stride,
                                               .ldc = CPU_REFLECTORS_BLOCK},
                         b->terms, b->other));
@@ -377,7 +395,7 @@ multiply_left(const struct caller *caller, const struct block *b, int transposed
                                                          .a = b->v,
                                                          .b = b->other,
                                                          .c = x->x,
-                                                         .lda = b->length,
+                                                         .lda = b->stride,
                                                          .ldb = CPU_REFLECTORS_BLOCK,
                                                          .ldc = x->stride}));
 out:
@@ -401,7 +419,7 @@ multiply_right(const struct caller *caller, const struct block *b, int transpose
                                                          .b = b->v,
                                                          .c = b->product,
                                                          .lda = x->stride,
-                                                         .ldb = b->length,
+                                                         .ldb = b->stride,
                                                          .ldc = x->count}));
     TSVD_TRY(multiply_some(caller, (struct blas_product){.m = x->count,
                                                          .n = b->width,
@@ -424,48 +442,202 @@ multiply_right(const struct caller *caller, const struct block *b, int transpose
                                                          .b = b->v,
                                                          .c = x->x,
                                                          .lda = x->count,
-                                                         .ldb = b->length,
+                                                         .ldb = b->stride,
                                                          .ldc = x->stride}));
 out:
     return ret;
 }
 
 tsvd_status
+tsvdi_cpu_dense_factor(const struct dense_run *run, int worker, const struct dense_reflectors *r,
+                       struct dense_factor *to, double done)
+{
+    const struct caller caller = {run, worker, done};
+    struct block b = {.v = to->v,
+                      .t = to->t,
+                      .gram = to->gram,
+                      .width = r->count,
+                      .length = r->length,
+                      .stride = to->stride};
+
+    copy_block(r, 0, 0, &b);
+    return make_t(&caller, r->tau, 0, &b);
+}
+
+/* Reflectors that are applied together. */
+static int64_t
+block_width(const struct dense_reflectors *r)
+{
+    return r->length < CPU_REFLECTORS_LONG ? CPU_REFLECTORS_FEW : CPU_REFLECTORS_BLOCK;
+}
+
+static int64_t
+blocks_of(const struct dense_reflectors *r)
+{
+    return (r->count + block_width(r) - 1) / block_width(r);
+}
+
+/* Block `index` of the reflectors, with V.  b->v is there. */
+static int64_t
+begin_block(const struct dense_reflectors *r, int64_t index, int conjugated, struct block *b)
+{
+    const int64_t first = index * block_width(r), left = r->count - first;
+
+    b->width = left < block_width(r) ? left : block_width(r);
+    b->length = b->stride = r->length - first;
+    copy_block(r, first, conjugated, b);
+    return first;
+}
+
+/* The entries of vectors that a block beginning with reflector `first` changes. */
+static scalar *
+entries_of(const struct dense_reflectors *r, int64_t first, const struct dense_block *vectors)
+{
+    return vectors->x + (r->from + first) * (vectors->rows ? 1 : vectors->stride);
+}
+
+static tsvd_status
+multiply_block(const struct caller *caller, const struct block *b, int transposed,
+               const struct dense_block *x)
+{
+    return x->rows ? multiply_left(caller, b, transposed, x)
+                   : multiply_right(caller, b, transposed, x);
+}
+
+/* ---- many vectors ---- */
+
+/* Many vectors are shared out in slabs, each of which stays in a thread's cache while all blocks
+   multiply it. */
+struct shared_slabs {
+    const struct dense_run *run;
+    int worker; /* that of the run */
+    const struct dense_reflectors *r;
+    int transposed, conjugated;
+    struct dense_block block;
+    double done, share;
+};
+
+static scalar *
+factor_at(const struct shared_slabs *shared, int64_t index)
+{
+    return worker_work(shared->run, shared->worker) +
+           index * block_width(shared->r) * CPU_REFLECTORS_BLOCK;
+}
+
+/* The workspace of a thread as that of a block, and a run of that thread alone. */
+static struct block
+begin_slab(const struct shared_slabs *shared, int thread, struct dense_run *run)
+{
+    const int64_t length = shared->r->length;
+    struct block b = {.v = worker_work(shared->run, shared->worker) + factors_workspace(length) +
+                           thread * slab_workspace(length)};
+
+    b.gram = b.v + CPU_REFLECTORS_BLOCK * length;
+    b.product = b.gram + CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK;
+    b.other = b.product + CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_SLAB;
+    *run = *shared->run;
+    run->threads = 1;
+    run->workers = 2; /* no product of a thread asks the caller */
+    return b;
+}
+
+static tsvd_status
+make_one_t(void *arg, int thread, int64_t index)
+{
+    const struct shared_slabs *shared = arg;
+    struct dense_run run;
+    struct block b = begin_slab(shared, thread, &run);
+    const struct caller caller = {&run, 0, 0};
+    const int64_t first = begin_block(shared->r, index, shared->conjugated, &b);
+
+    b.t = factor_at(shared, index);
+    return make_t(&caller, shared->r->tau + first, shared->conjugated, &b);
+}
+
+static tsvd_status
+multiply_slab(void *arg, int thread, int64_t slab)
+{
+    const struct shared_slabs *shared = arg;
+    const int64_t blocks = blocks_of(shared->r), at = slab * CPU_REFLECTORS_SLAB;
+    const int64_t slabs = (shared->block.count + CPU_REFLECTORS_SLAB - 1) / CPU_REFLECTORS_SLAB;
+    struct dense_run run;
+    struct block b = begin_slab(shared, thread, &run);
+    const struct caller caller = {&run, 0, 0};
+    struct dense_block part = shared->block;
+    tsvd_status ret = TSVD_OK;
+
+    part.x += at * (part.rows ? part.stride : 1);
+    part.count = part.count - at < CPU_REFLECTORS_SLAB ? part.count - at : CPU_REFLECTORS_SLAB;
+    for (int64_t step = 0; step < blocks; step++) {
+        const int64_t index = shared->transposed ? step : blocks - 1 - step;
+        const int64_t first = begin_block(shared->r, index, shared->conjugated, &b);
+        struct dense_block x = part;
+
+        if (thread == 0) {
+            TSVD_TRY(dense_check(shared->run, shared->worker,
+                                 shared->done + shared->share * (double)slab / (double)slabs));
+        }
+        x.x = entries_of(shared->r, first, &part);
+        b.t = factor_at(shared, index);
+        TSVD_TRY(multiply_block(&caller, &b, shared->transposed, &x));
+    }
+out:
+    return ret;
+}
+
+static tsvd_status
+multiply_slabs(struct shared_slabs *shared)
+{
+    const int threads = shared->run->threads;
+    const int64_t slabs = (shared->block.count + CPU_REFLECTORS_SLAB - 1) / CPU_REFLECTORS_SLAB;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(dense_check(shared->run, shared->worker, shared->done));
+    TSVD_TRY(tsvdi_host_for_each(threads, blocks_of(shared->r), make_one_t, shared));
+    TSVD_TRY(tsvdi_host_for_each(threads, slabs, multiply_slab, shared));
+out:
+    return ret;
+}
+
+/* ---- all vectors, or few ---- */
+
+tsvd_status
 tsvdi_cpu_dense_multiply(struct dense_run *run, int worker, const struct dense_reflectors *r,
                          int transposed, struct dense_block block, double done, double share)
 {
-    const int64_t most =
-        r->length < CPU_REFLECTORS_LONG ? CPU_REFLECTORS_FEW : CPU_REFLECTORS_BLOCK;
-    const int64_t blocks = (r->count + most - 1) / most, count = block.count;
+    const int64_t blocks = blocks_of(r), count = block.count;
     struct block b = {.v = worker_work(run, worker), .terms = r->terms};
     const int conjugated = block.rows == block.conjugated;
     struct caller caller = {run, worker, done};
     tsvd_status ret = TSVD_OK;
 
+    if (run->slabs && count >= CPU_REFLECTORS_SLABS_FROM && r->terms == 0 &&
+        r->length <= CPU_REFLECTORS_SLABS_TO) {
+        return multiply_slabs(&(struct shared_slabs){.run = run,
+                                                     .worker = worker,
+                                                     .r = r,
+                                                     .transposed = transposed,
+                                                     .conjugated = conjugated,
+                                                     .block = block,
+                                                     .done = done,
+                                                     .share = share});
+    }
     for (int64_t step = 0; step < blocks && count > 0; step++) {
-        const int64_t first = (transposed ? step : blocks - 1 - step) * most;
+        const int64_t first = begin_block(r, transposed ? step : blocks - 1 - step, conjugated, &b);
 
         caller.done = done + share * (double)step / (double)blocks;
-        b.width = r->count - first < most ? r->count - first : most;
-        b.length = r->length - first;
         b.t = b.v + b.width * b.length;
         b.gram = b.t + CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK;
         b.product = b.gram + CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK;
         b.other = b.product + CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_VECTORS;
-        copy_block(r, first, conjugated, &b);
         TSVD_TRY(make_t(&caller, r->tau + first, conjugated, &b));
         for (int64_t at = 0; at < count; at += CPU_REFLECTORS_VECTORS) {
             struct dense_block x = block;
 
             TSVD_TRY(dense_check(run, worker, caller.done));
             x.count = count - at < CPU_REFLECTORS_VECTORS ? count - at : CPU_REFLECTORS_VECTORS;
-            x.x += (r->from + first) * (block.rows ? 1 : block.stride) +
-                   at * (block.rows ? block.stride : 1);
-            if (block.rows) {
-                TSVD_TRY(multiply_left(&caller, &b, transposed, &x));
-            } else {
-                TSVD_TRY(multiply_right(&caller, &b, transposed, &x));
-            }
+            x.x = entries_of(r, first, &block) + at * (block.rows ? block.stride : 1);
+            TSVD_TRY(multiply_block(&caller, &b, transposed, &x));
         }
     }
 out:
@@ -473,6 +645,13 @@ out:
 }
 
 /* ---- the factors of a matrix ---- */
+
+int64_t
+tsvdi_cpu_dense_numbers(int64_t rows, int64_t columns, int keep)
+{
+    (void)keep; /* M itself is there in any case */
+    return rows * columns;
+}
 
 tsvd_status
 tsvdi_cpu_dense_apply(struct cpu_dense *state, int worker, int64_t i, int right, int transposed,
@@ -489,10 +668,8 @@ tsvdi_cpu_dense_apply(struct cpu_dense *state, int worker, int64_t i, int right,
         const struct stage_run *own = &state->stage[transposed ? s : state->stages - 1 - s];
 
         if (!of_p || own->stage->right) {
-            const struct dense_reflectors reflectors = own->stage->reflectors(own, i, of_p);
-
-            TSVD_TRY(tsvdi_cpu_dense_multiply(&state->run, worker, &reflectors, transposed, block,
-                                              done + share * made / parts, share / parts));
+            TSVD_TRY(own->stage->multiply(&state->run, worker, own, i, of_p, transposed, block,
+                                          done + share * made / parts, share / parts));
             made++;
         }
     }

@@ -77,14 +77,12 @@ tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m, sca
 
     for (int64_t first = 0; first < m.columns; first += panel) {
         const int64_t last = m.columns - first < panel ? m.columns : first + panel;
-        const struct dense_reflectors reflectors = {m.a + first * (m.stride + 1),
-                                                    tau + first,
-                                                    m.stride,
-                                                    last - first,
-                                                    m.rows - first,
-                                                    0,
-                                                    0,
-                                                    terms};
+        const struct dense_reflectors reflectors = {.a = m.a + first * (m.stride + 1),
+                                                    .tau = tau + first,
+                                                    .stride = m.stride,
+                                                    .count = last - first,
+                                                    .length = m.rows - first,
+                                                    .terms = terms};
         const double now = done + share * (double)first / (double)m.columns;
         const struct dense_block rest = {
             m.a + last * m.stride + first, m.rows - first, m.columns - last, m.stride, 1, 0};
@@ -99,9 +97,9 @@ out:
 /* ---- as a stage ---- */
 
 static int64_t
-no_workspace(int64_t rows, int64_t columns)
+no_workspace(int64_t rows, int64_t columns, int threads)
 {
-    (void)rows, (void)columns;
+    (void)rows, (void)columns, (void)threads;
     return 0;
 }
 
@@ -124,21 +122,26 @@ out:
     return ret;
 }
 
-static struct dense_reflectors
-reflectors(const struct stage_run *own, int64_t i, int right)
+static tsvd_status
+multiply(struct dense_run *run, int worker, const struct stage_run *own, int64_t i, int right,
+         int transposed, struct dense_block block, double done, double share)
 {
     const struct dense_matrix m = stage_matrix(own, i);
-    const struct dense_reflectors q = {
-        m.a, own->tau_q + i * m.columns, m.stride, m.columns, m.rows, 0, 0, 0};
+    const struct dense_reflectors q = {.a = m.a,
+                                       .tau = own->tau_q + i * m.columns,
+                                       .stride = m.stride,
+                                       .count = m.columns,
+                                       .length = m.rows};
 
     (void)right;
-    return q;
+    return tsvdi_cpu_dense_multiply(run, worker, &q, transposed, block, done, share);
 }
 
 const struct stage tsvdi_cpu_dense_qr_stage = {
-    .right = 0,
+    .sides = 1,
     .work = 1,
+    .numbers = tsvdi_cpu_dense_numbers,
     .workspace = no_workspace,
     .factor = factor,
-    .reflectors = reflectors,
+    .multiply = multiply,
 };

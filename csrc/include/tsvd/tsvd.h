@@ -374,6 +374,8 @@ typedef struct tsvd_options {
                                apart; zero: it stays whole to the end, with the same results */
     int fallback;           /* twisted: non-zero, the default: a matrix that it refuses goes to DC;
                                zero: such a matrix is TSVD_ERR_NO_CONVERGENCE */
+    int dense_stages;       /* dense: stages of the reduction to bidiagonal form, 1: directly, or 2:
+                               through a band; 0, the default: chosen */
     /* NULL, the default, or a function that the calling thread calls now and then, between pieces
        of work that it takes itself.  `done` is the share of the work that is done, in [0, 1].  It
        does not decrease.  An answer other than 0 stops the call with TSVD_ERR_INTERRUPTED.  If the
@@ -445,6 +447,8 @@ typedef struct tsvd_info {
     double seconds_values;    /* bisection of s */
     double seconds_device;    /* dc on CUDA: from d and e on the device to all results there */
     double seconds_reduce;    /* dense: from the matrix to bidiagonal form */
+    double seconds_band;      /* dense, of that: to a band, if it takes two stages */
+    double seconds_chase;     /* dense, of that: from the band to bidiagonal form */
     double seconds_back;      /* dense: from the vectors of that form to those of the matrix */
     double seconds_total;     /* the whole call */
 } tsvd_info;

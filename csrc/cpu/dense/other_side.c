@@ -1,0 +1,111 @@
+/*
+ * Dense matrices on the CPU: vectors of one side from those of the other.
+ *
+ *     U = A V S^-1,   V^H = S^-1 U^H A
+ *
+ * That is one product, where reflectors take three or four.  A column is off by its residual over
+ * its value, so only the vectors of large values are made like this: those of s_1 / OTHER_SIDE_SHARE
+ * and more.
+ */
+#include "cpu/dense/other_side.h"
+#include "cpu/tuning.h"
+
+/* The least share of s_1 that is large: 1 / 16.  Residuals are then 16 times as large in U^H U. */
+enum { OTHER_SIDE_SHARE = 16 };
+
+int
+tsvdi_cpu_dense_can_make_side(const struct dense_problem *p, int keep)
+{
+    return keep == KEEP_VECTORS && p->vectors && p->n >= CPU_OTHER_SIDE_FROM;
+}
+
+int64_t
+tsvdi_cpu_dense_large_values(const struct dense_job *job, int64_t i)
+{
+    const struct dense_problem *p = job->problem;
+    const real *s = job->b.s + i * p->k, *d = job->d + i * p->n, *e = job->e + i * p->n;
+    real most = 0;
+    int64_t count = 0;
+
+    for (int64_t j = 0; j < p->n; j++) { /* s_1^2 <= the largest sum of a row times of a column */
+        const real row = r_abs(d[j]) + (j + 1 < p->n ? r_abs(e[j]) : 0);
+        const real column = r_abs(d[j]) + (j > 0 ? r_abs(e[j - 1]) : 0);
+
+        most = r_max(most, r_max(row, column));
+    }
+    if (p->first == 0 && p->k > 0) {
+        most = s[0];
+    }
+    while (count < p->k && s[count] > 0 && s[count] >= most / OTHER_SIDE_SHARE) {
+        count++;
+    }
+    return 2 * count > p->k ? count : 0;
+}
+
+tsvd_status
+tsvdi_cpu_dense_make_side(const struct dense_run *run, int worker, int64_t i, int64_t count,
+                          const real *s, int right, struct dense_array left,
+                          struct dense_array right_rows, double done)
+{
+    const int64_t m = left.rows, n = right_rows.columns;
+    struct dense_run transposed = *run;
+    scalar *a = worker_work(run, worker);
+    struct blas_product product = {.overwrite = 1, .factor = 1};
+    tsvd_status ret = TSVD_OK;
+
+    /* A^T, by columns */
+    transposed.begin += i;
+    transposed.kind += i;
+    transposed.exponent += i;
+    transposed.rows = n;
+    transposed.columns = m;
+    transposed.transposed = 1;
+    transposed.conjugate = 0;
+    transposed.w = a;
+    TSVD_TRY(tsvdi_cpu_dense_load(&transposed, worker, 0, 1));
+    /* to BLAS U is U^T, and V^H is the conjugate of V: V^H's transpose = A^T conj(U) S^-1, and
+       U^T = S^-1 V^T A^T */
+    if (right) {
+        product.m = n;
+        product.n = count;
+        product.k = m;
+        product.a = a;
+        product.lda = n;
+        product.b = left.x;
+        product.ldb = left.columns;
+        product.b_transposed = 1;
+        product.c = right_rows.x;
+        product.ldc = n;
+    } else {
+        product.m = count;
+        product.n = m;
+        product.k = n;
+        product.a = right_rows.x;
+        product.lda = n;
+        product.a_transposed = 1;
+        product.b = a;
+        product.ldb = n;
+        product.c = left.x;
+        product.ldc = left.columns;
+    }
+    TSVD_TRY(tsvdi_cpu_dense_long_product(run, worker, &product, done));
+    if (right) {
+        for (int64_t j = 0; j < count; j++) {
+            real *row = (real *)(right_rows.x + j * n);
+
+            for (int64_t c = 0; c < N_PARTS * n; c++) {
+                row[c] /= s[j];
+            }
+        }
+    } else {
+        for (int64_t r = 0; r < m; r++) {
+            scalar *row = left.x + r * left.columns;
+
+            for (int64_t j = 0; j < count; j++) {
+                row[j] = n_scale(1 / s[j], row[j]);
+            }
+        }
+    }
+out:
+    return ret;
+}
