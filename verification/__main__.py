@@ -34,13 +34,22 @@ def main():
                 default="any",
                 help="of dense matrices: real or complex ones, or both in turn (any)",
             )
+        if name == "dense":
+            of_name.add_argument(
+                "--stages",
+                type=int,
+                choices=(1, 2),
+                help="of dense matrices: stages of the reduction, always; draws then have orders "
+                "from 130 to 1500 (chosen by the order, which is 200 at most)",
+            )
         if name == "evolve":
             of_name.add_argument(
                 "--target",
-                choices=("bidiagonal", "dense", "jacobi", "inverse"),
+                choices=("bidiagonal", "dense", "stages", "jacobi", "inverse"),
                 default="bidiagonal",
                 help="what it searches: bidiagonal matrices (the default), dense ones, dense ones "
-                "by jacobi for the relative errors of tiny values, or inverses",
+                "that are reduced in two stages, dense ones by jacobi for the relative errors of "
+                "tiny values, or inverses",
             )
     what = "LAPACK and tsvd on the matrices on which LAPACK fails; or a new search for them"
     of_hard = commands.add_parser("hard", help=what, description=what)
@@ -84,12 +93,13 @@ def _dense(arguments):
     from verification import dense_draws
 
     device, method, seed = arguments.device, arguments.method, arguments.seed
-    numbers = arguments.numbers
+    numbers, stages = arguments.numbers, arguments.stages
     if arguments.index is not None:
-        return dense_draws.again(seed, arguments.index, device, method, numbers)
-    path, processes = _place(arguments, "stress_dense"), arguments.threads
+        return dense_draws.again(seed, arguments.index, device, method, numbers, stages)
+    name = "stress_dense" if stages is None else f"stress_stages_{stages}"
+    path, processes = _place(arguments, name), arguments.threads
     return dense_draws.run(
-        path, processes, device, method, numbers, arguments.count, seed, arguments.seconds
+        path, processes, device, method, numbers, stages, arguments.count, seed, arguments.seconds
     )
 
 

@@ -13,13 +13,15 @@ import numpy as np
 from testing import measures
 from testing.dense_layouts import LAYOUTS
 from testing.measures import check_dense
-from testing.parts import ldexp, sizes
+from testing.parts import double, ldexp, sizes
 from testing.reference import dense_singular_values, relative_singular_values
 from tsvd import linalg
 from verification import attack, real_and_complex
 from verification.real_and_complex import family_names, make, with_parts
 
 LARGEST = 200
+STAGED = 130, 1500  # the smallest order and the largest where the stages of the reduction are given
+EXACT = 256  # up to this order the reference of double precision is in long double
 # Orders around those of warps, blocks of threads and panels.
 SPECIAL = (*range(1, 6), *range(31, 35), *range(63, 67), *range(127, 131))
 SPECIAL_SHARE = 0.4
@@ -71,13 +73,14 @@ class Draw:
     repeated: bool
     threads: int
     eps: float | None = None
+    stages: int | None = None
 
 
-def draw(seed, index, method, numbers):
+def draw(seed, index, method, numbers, stages=None):
     """The draw and its matrix or matrices, A (..., m, n) in C order."""
     rng = np.random.default_rng([seed, index])
     numbers = real_and_complex.of_index(numbers, index)
-    made = _drawn(rng, method, numbers)
+    made = _drawn(rng, method, numbers, stages)
     families, seeds = [made.family], [made.matrix_seed]
     if made.others is not None:
         more = np.random.default_rng(made.matrix_seed)
@@ -99,8 +102,8 @@ def draw(seed, index, method, numbers):
     return made, A if made.others is not None else A[0]
 
 
-def _drawn(rng, method, numbers):
-    m, n = _shape(rng)
+def _drawn(rng, method, numbers, stages):
+    m, n = _shape(rng) if stages is None else _large_shape(rng)
     if method == "any":
         method = str(rng.choice([*METHODS], p=[*METHODS.values()]))
     vectors = bool(rng.random() >= VALUES_SHARE)
@@ -132,6 +135,7 @@ def _drawn(rng, method, numbers):
         two_steps=bool(rng.random() < FORM_SHARE) and method != DIRECT,
         repeated=bool(rng.random() < REPEATED_SHARE),
         threads=int(rng.choice([1, 1, 2, 3])),
+        stages=stages,
     )
 
 
@@ -148,6 +152,11 @@ def _shape(rng):
         m, n = int(np.exp(rng.uniform(0, np.log(LONGEST)))), 1 + n % SLIMMEST
         m, n = (m, n) if rng.random() < 0.5 else (n, m)
     return m, n
+
+
+def _large_shape(rng):
+    m, n = (int(np.exp(x)) for x in rng.uniform(*np.log(STAGED), 2))
+    return (n, n) if rng.random() < 2 * EQUAL_SHARE else (m, n)
 
 
 def exponent_of(largest, info, rng):
@@ -167,7 +176,7 @@ def check(made, A, device):
     """measure -> (value, limit) of the worst matrix of a call, and a list of other failures."""
     given = LAYOUTS[made.layout](A)
     matrices = A.reshape(-1, made.rows, made.columns)
-    references = [dense_singular_values(one) for one in matrices]
+    references = [_reference(one) for one in matrices]
     options, first, count = _options(made, references[0])
     result = _call(made, given, options, device)
     if any(x.shape[: A.ndim - 2] != A.shape[:-2] for x in result):
@@ -198,6 +207,17 @@ def check(made, A, device):
         if not value <= limit:
             wrong.append(f"{measure} is {value:.4g}, over {limit:.4g}")
     return found, wrong
+
+
+def _reference(A):
+    """The values of one matrix. LAPACK's in double precision are right to two or three units of the
+    last place of the largest, where the bounds of large matrices are far above.
+    """
+    if min(A.shape) <= EXACT:
+        return dense_singular_values(A)
+    A, exponent = double(A), int(np.frexp(float(np.max(sizes(A))))[1])
+    values = np.linalg.svd(ldexp(A, -exponent), compute_uv=False)
+    return np.ldexp(np.longdouble(values), exponent)
 
 
 def _with_eps(made, A, result, s_ref, measured):
@@ -253,11 +273,19 @@ def _options(made, s_ref):
 def _call(made, given, options, device):
     """(U, S, Vh) or (S,)."""
     options = options | {"method": made.method, "eps": made.eps, "threads": made.threads}
+    tuning = None if made.stages is None else {"stages": made.stages}
     if made.two_steps:
-        form = linalg.bidiagonalize(given, device=device)
+        form = linalg.bidiagonalize(given, device=device, tuning=tuning)
         result = form.svd(made.full, compute_uv=made.vectors, **options)
     else:
-        result = linalg.svd(given, made.full, compute_uv=made.vectors, device=device, **options)
+        result = linalg.svd(
+            given,
+            made.full,
+            compute_uv=made.vectors,
+            device=device,
+            tuning=tuning,
+            **options,
+        )
     return tuple(result) if made.vectors else (result,)
 
 
@@ -269,26 +297,28 @@ class DenseDraws:
     device: str
     method: str
     numbers: str
+    stages: int | None = None
 
     def describe(self, index):
-        made, _ = draw(self.seed, index, self.method, self.numbers)
+        made, _ = draw(self.seed, index, self.method, self.numbers, self.stages)
         return vars(made)
 
     def __call__(self, index):
-        made, A = draw(self.seed, index, self.method, self.numbers)
+        made, A = draw(self.seed, index, self.method, self.numbers, self.stages)
         found, wrong = check(made, A, self.device)
         found = {measure: (*both, {}) for measure, both in found.items()}
         return vars(made), found, ["; ".join(wrong)] if wrong else []
 
 
-def again(seed, index, device, method, numbers):
+def again(seed, index, device, method, numbers, stages):
     """Prints a draw and its measures. The exit status is 1 if something is wrong."""
-    return attack.show(DenseDraws(seed, device, method, numbers)(index))
+    return attack.show(DenseDraws(seed, device, method, numbers, stages)(index))
 
 
-def run(path, workers, device, method, numbers, draws, seed, seconds):
+def run(path, workers, device, method, numbers, stages, draws, seed, seconds):
     """Writes `path`. The exit status is 0 if nothing is wrong with any draw."""
     how = {"device": device, "method": method, "numbers": numbers, "seed": seed}
+    how |= {} if stages is None else {"stages": stages}
     record = attack.Record(path, workers, attack="dense", **how)
     work = DenseDraws(**how)
     return attack.run(record, work, seed, range(draws), draws, seconds)

@@ -1,10 +1,10 @@
 """The evolutionary search among dense matrices: see verification/evolve.py.
 
-Three targets: "dense" goes for the bounds of tsvd.linalg.svd, most of it in float32 or complex64,
-whose errors a reference in double precision measures in no time. "jacobi" goes for the relative
-errors of tiny values by method="jacobi": columns or rows are up to the whole range of numbers
-apart, and some are zero.
-"inverse" goes for the residuals of tsvd.linalg.inv, where pivots grow.
+Four targets: "dense" goes for the bounds of tsvd.linalg.svd, most of it in float32 or complex64,
+whose errors a reference in double precision measures in no time. "stages" does the same with
+larger matrices, which are reduced in two stages. "jacobi" goes for the relative errors of tiny
+values by method="jacobi": columns or rows are up to the whole range of numbers apart, and some are
+zero. "inverse" goes for the residuals of tsvd.linalg.inv, where pivots grow.
 """
 
 import functools
@@ -21,8 +21,8 @@ from verification.real_and_complex import family_names, make, of_type
 from verification.search import Search
 
 # Orders. Pivots grow like a power of the order.
-SMALLEST = {"dense": 2, "jacobi": 2, "inverse": 24}
-LARGEST = {"dense": 64, "jacobi": 20, "inverse": 100}
+SMALLEST = {"dense": 2, "stages": 30, "jacobi": 2, "inverse": 24}
+LARGEST = {"dense": 64, "stages": 200, "jacobi": 20, "inverse": 100}
 SQUARE_SHARE, FAMILY_SHARE = 0.6, 0.5
 PART_SHARE = 0.2  # of changes of complex matrices: of their real or their imaginary part alone
 SWEEPS = 14  # of Jacobi: more than it should need
@@ -32,12 +32,11 @@ RELATIVE_LIMIT = 1e-3  # where the bound is above this part of a value it says n
 # ---- measures ----
 
 
-def _measure_svd(A, goal, method, device):
+def _measure_svd(A, goal, method, device, **options):
     """Residual, orthogonality, values with vectors or without, and Jacobi's sweeps."""
     alone = goal.endswith("alone")
-    result, info = linalg.svd(
-        A, False, compute_uv=not alone, method=method, device=device, full_output=True
-    )
+    options |= {"method": method, "device": device, "full_output": True}
+    result, info = linalg.svd(A, False, compute_uv=not alone, **options)
     if goal == "sweeps":
         return info.sweeps, SWEEPS
     U, S, Vh = (None, result, None) if alone else result
@@ -228,7 +227,7 @@ CHANGES = {
         *(_exchange_lines, _zero_line, _shorten, _add_rank_one, _spread),
     ),
 }
-CHANGES["inverse"] = CHANGES["dense"]
+CHANGES["stages"] = CHANGES["inverse"] = CHANGES["dense"]
 TURNS = (_turn_entries, _turn_lines, _turn_line)  # further ones, of complex matrices
 
 
@@ -279,14 +278,14 @@ def _search(target, goals, dtypes, methods, measure):
 
 
 # The types of the parts. Twice as many climbs in single precision.
+DENSE = (
+    ("residual", "orthogonality", "values", "values alone"),
+    ("float32", "float32", "float64"),
+    ("auto", "dc", "qr", "twisted", "givens"),
+)
 SEARCHES = {
-    "dense": _search(
-        "dense",
-        ("residual", "orthogonality", "values", "values alone"),
-        ("float32", "float32", "float64"),
-        ("auto", "dc", "qr", "twisted", "givens"),
-        _measure_svd,
-    ),
+    "dense": _search("dense", *DENSE, _measure_svd),
+    "stages": _search("stages", *DENSE, functools.partial(_measure_svd, tuning={"stages": 2})),
     "jacobi": _search(
         "jacobi",
         ("relative values", "relative values alone", "sweeps", "residual", "orthogonality"),
