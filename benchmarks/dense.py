@@ -160,10 +160,13 @@ def doubled(x):
 CPU = (
     Case("all vectors", 500, 500, 1.0),
     Case("all vectors", 1000, 1000, 1.15),
-    Case("all vectors", 2000, 2000, 1.15),
+    Case("all vectors", 2000, 2000, 1.8),
+    Case("all vectors", 4000, 4000, 2.0),
     Case("values only", 500, 500, 1.0, vectors=False),
     Case("values only", 1000, 1000, 1.0, vectors=False),
-    Case("values only", 2000, 2000, 1.0, vectors=False),
+    Case("values only", 2000, 2000, 2.5, vectors=False),
+    Case("values only", 4000, 4000, 4.0, vectors=False),
+    Case("range", 2000, 2000, 3.0, count=10),
     Case("tall", 4000, 500, 1.0),
     Case("batch", 32, 32, 1.0, batch=1000),
 )
