@@ -8,17 +8,17 @@
  *
  * Of step k of sweep i + 1 the reflector from the right may follow as soon as sweep i has made its
  * step k + 1, and that from the left when sweep i has made its reflector from the right of step
- * k + 2: they meet in one entry.  So sweeps run side by side.  CPU_CHASE_SWEEPS of them are a group,
- * which is made together, each sweep two steps behind the one before.  The next group follows three
- * steps behind the last of them.
+ * k + 2: they meet in one entry.  So sweeps run side by side.  CPU_CHASE_SWEEPS of them are a
+ * group, which is made together, each sweep two steps behind the one before.  The next group
+ * follows three steps behind the last of them.
  *
  * Threads share out the steps, not the groups: each has a region of the band, which stays in its
  * cache, and all groups pass through it.
  *
  * Reflectors are kept by their sides, and in groups of CPU_CHASE_DIAMOND sweeps: those of a group
- * and of one k are the columns of a parallelogram, each a row below the one before.  They become one
- * factor I - V T V^H.  Q X is made with k ascending, and for each k with the groups descending:
- * what has to come first then does, and X passes by once for each k.
+ * and of one k are the columns of a parallelogram, each a row below the one before.  They become
+ * one factor I - V T V^H.  Q X is made with k ascending, and for each k with the groups
+ * descending: what has to come first then does, and X passes by once for each k.
  */
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -30,7 +30,7 @@
 #include "cpu/matrix/stages.h"
 
 enum {
-    /* A thread whose region waits looks this often, for some fifty microseconds, before it sleeps. */
+    /* A thread whose region waits looks this often before it sleeps: some fifty microseconds. */
     LOOKS = 1 << 15,
     /* Steps that a thread makes between two calls of tsvdi_check(), at most. */
     STEPS_PER_CHECK = 512
@@ -407,8 +407,8 @@ struct shared_vectors {
 };
 
 /* Whether the vectors of a thread are copied to a slab, for the kernel: groups of vectors, each
-   [slab_rows()][group_lanes], with the entries of its vectors side by side.  The rows after the last
-   entry are those that a diamond at the end has beyond it. */
+   [slab_rows()][group_lanes], with the entries of its vectors side by side.  The rows after the
+   last entry are those that a diamond at the end has beyond it. */
 static int
 has_slabs(void)
 {

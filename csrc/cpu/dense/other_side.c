@@ -4,8 +4,8 @@
  *     U = A V S^-1,   V^H = S^-1 U^H A
  *
  * That is one product, where reflectors take three or four.  A column is off by its residual over
- * its value, so only the vectors of large values are made like this: those of s_1 / OTHER_SIDE_SHARE
- * and more.
+ * its value.  So only the vectors of large values are made like this: s_1 / OTHER_SIDE_SHARE and
+ * more.
  */
 #include "cpu/dense/other_side.h"
 #include "cpu/tuning.h"

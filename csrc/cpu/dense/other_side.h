@@ -13,8 +13,8 @@ int tsvdi_cpu_dense_can_make_side(const struct dense_problem *p, int keep);
    they are not the majority: then it does not pay. */
 int64_t tsvdi_cpu_dense_large_values(const struct dense_job *job, int64_t i);
 
-/* The first `count` rows of Vh (right) from columns of U, or columns of U from rows of Vh, of matrix
-   i.  s [count]: their values, of the scaled matrix.  tsvdi_check() is told `done`. */
+/* The first `count` rows of Vh (right) from columns of U, or columns of U from rows of Vh, of
+   matrix i.  s [count]: their values, of the scaled matrix.  tsvdi_check() is told `done`. */
 tsvd_status tsvdi_cpu_dense_make_side(const struct dense_run *run, int worker, int64_t i,
                                       int64_t count, const real *s, int right,
                                       struct dense_array left, struct dense_array right_rows,

@@ -4,9 +4,9 @@
  *
  *     X := X - V T V^H X,   or with T^H
  *
- * Each step is a sum of multiples of rows of numbers.  It is made in tiles of TILE_ROWS rows and all
- * numbers of a group, which stay in registers; the group's rows stay in the L1 cache.  V and T are
- * kept with their zeros, and tiles leave these out: they are triangles at their ends.
+ * Each step is a sum of multiples of rows of numbers.  It is made in tiles of DTILE_ROWS rows and
+ * all numbers of a group, which stay in registers; the group's rows stay in the L1 cache.  V and T
+ * are kept with their zeros, and tiles leave these out: they are triangles at their ends.
  */
 #ifndef TSVDI_CPU_KERNELS_DIAMOND_H
 #define TSVDI_CPU_KERNELS_DIAMOND_H
@@ -50,8 +50,8 @@ add_multiples(int first, int last, const real *a, int64_t down, const real *x,
 }
 
 /* Row r of the tile y becomes the sum of a[r down + t right] times row t of x, 0 <= t < terms; or,
-   add, is increased by it.  begins: of term t there are rows 0 .. t.  ends: the last four terms have
-   rows 0 .. 3, 1 .. 3, 2 .. 3 and 3. */
+   add, is increased by it.  begins: of term t there are rows 0 .. t.  ends: the last four terms
+   have rows 0 .. 3, 1 .. 3, 2 .. 3 and 3. */
 static inline __attribute__((always_inline)) void
 diamond_tile(int begins, int ends, int64_t terms, const real *a, int64_t down, int64_t right,
              const real *x, int add, real *y)
