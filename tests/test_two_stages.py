@@ -87,6 +87,15 @@ def test_values_on_both_sides_of_a_sixteenth(dtype):
             hold(findings, f"{levels} {dtype.__name__}", found, wrong)
 
 
+def test_vectors_are_orthogonal_with_eps():
+    """The SVD of B is then not exact, and vectors of one side do not give those of the other."""
+    A = random(530, 530, np.float64)
+    for eps in (1e-10, 1e-4):
+        for stages in (1, 2):
+            U, _, Vh = linalg.svd(A, eps=eps, tuning={"stages": stages}, device="cpu")
+            assert orthogonality(U, Vh) <= BOUNDS["orthogonality"](530)
+
+
 @every_dtype
 def test_parts_of_the_values(dtype):
     for n in (120, 530):
@@ -200,3 +209,5 @@ def test_other_numbers_of_stages_are_refused():
             linalg.svd(np.eye(3), tuning={"stages": stages})
     with pytest.raises(ValueError, match="unknown tuning knob"):
         linalg.bidiagonalize(np.eye(3), tuning={"stage": 2})
+    with pytest.raises(TypeError, match="tuning must be a mapping"):
+        linalg.bidiagonalize(np.eye(3), tuning=[])

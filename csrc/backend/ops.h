@@ -283,7 +283,8 @@ dense_tells_exponents(const struct dense_job *job)
     return job->keep == KEEP_ALL || job->problem->call.options->eps > 0;
 }
 
-/* The bit of a state's layout of matrices that went through a band. */
+/* The bit of a state's layout of matrices that went through a band.  CUDA numbers its stages below
+   8, so that it stays free there. */
 enum { LAYOUT_BAND = 128 };
 
 /* Progress of a chunk when B is there, and when the SVD of B is: reduce() reports to tsvdi_check()

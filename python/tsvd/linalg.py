@@ -379,7 +379,8 @@ def bidiagonalize(
     -----
     Method: Householder reflectors from both sides [1]_; a matrix with many more
     rows than columns, or columns than rows, goes through QR, or LQ, first [2]_. On
-    the CPU ``tuning={"stages": 2}`` takes the way through a band [3]_.
+    the CPU large matrices go through a band [3]_, and others with
+    ``tuning={"stages": 2}``.
 
     Accuracy: ``A - Q @ B @ P.conj().T`` and the loss of orthogonality are small multiples
     of ``max(m, n) u``, relative to the norm of A.
@@ -414,7 +415,7 @@ def bidiagonalize(
         check_finite=check_finite,
         progress=progress,
         threads=threads,
-        **(knobs(tuning) if tuning else {}),
+        **({} if tuning is None else knobs(tuning)),
     )
     try:
         inputs, options, place = _call.arranged(

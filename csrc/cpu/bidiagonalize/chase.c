@@ -20,6 +20,7 @@
  * one factor I - V T V^H.  Q X is made with k ascending, and for each k with the groups
  * descending: what has to come first then does, and X passes by once for each k.
  */
+#include <assert.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -36,6 +37,8 @@ enum {
     STEPS_PER_CHECK = 512
 };
 
+static_assert(CPU_BAND % CPU_CHASE_DIAMOND == 0, "a step is as long as several groups are wide");
+
 /* ---- where the reflectors are ---- */
 
 /* Steps of sweep i. */
@@ -51,16 +54,24 @@ diamonds_of(int64_t n)
     return (n - 1 + CPU_CHASE_DIAMOND - 1) / CPU_CHASE_DIAMOND;
 }
 
-/* Reflectors of a side in the groups before `diamond`, with places for those that are missing. */
+/* The sum of ceil(t / PARTS) for 1 <= t <= last. */
+static int64_t
+sum_of_parts(int64_t last)
+{
+    enum { PARTS = CPU_BAND / CPU_CHASE_DIAMOND };
+    const int64_t whole = last / PARTS, rest = last % PARTS;
+
+    return PARTS * whole * (whole + 1) / 2 + rest * (whole + 1);
+}
+
+/* Reflectors of a side in the groups before `diamond`, with places for those that are missing.
+   Group j has ceil((diamonds - j) CPU_CHASE_DIAMOND / CPU_BAND) steps. */
 static int64_t
 reflectors_before(int64_t n, int64_t diamond)
 {
-    int64_t count = 0;
+    const int64_t diamonds = diamonds_of(n);
 
-    for (int64_t j = 0; j < diamond; j++) {
-        count += steps_of(n, j * CPU_CHASE_DIAMOND) * CPU_CHASE_DIAMOND;
-    }
-    return count;
+    return (sum_of_parts(diamonds) - sum_of_parts(diamonds - diamond)) * CPU_CHASE_DIAMOND;
 }
 
 /* The reflectors of one side.  Each has CPU_BAND numbers, from its 1 on, and its factor in

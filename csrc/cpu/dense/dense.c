@@ -43,7 +43,7 @@ chunk_most(const struct dense_problem *p, int keep)
     const int64_t bytes = longer_of(&p->a) * p->n * (int64_t)sizeof(scalar);
     const int64_t most = CPU_CHUNK_BYTES / (bytes > 0 ? bytes : 1);
 
-    (void)keep; /* W holds the reflectors in any case */
+    (void)keep; /* W holds the reflectors, but those of a chase, whose matrices are large */
     return most > 1 ? most : 1;
 }
 

@@ -16,7 +16,11 @@ enum { OTHER_SIDE_SHARE = 16 };
 int
 tsvdi_cpu_dense_can_make_side(const struct dense_problem *p, int keep)
 {
-    return keep == KEEP_VECTORS && p->vectors && p->n >= CPU_OTHER_SIDE_FROM;
+    const double longer = (double)longer_of(&p->a);
+
+    /* with eps the SVD of B is so far from exact; and of a tall matrix A is large beside U or V */
+    return keep == KEEP_VECTORS && p->vectors && p->n >= CPU_OTHER_SIDE_FROM &&
+           !(p->call.options->eps > 0) && longer < CPU_QR_RATIO * (double)p->n;
 }
 
 int64_t

@@ -159,8 +159,8 @@ struct cpu_kernels {
     void (*mix)(int64_t count, real less, scalar forward, scalar back, scalar *x, scalar *y);
 
     /* Groups of vectors, `apart` numbers from one another, times a diamond of the chase or its
-       transpose.  A group has DIAMOND_ROWS rows of group_lanes entries, one of each vector, on a
-       cache line's boundary.  Reflector i, of [CPU_CHASE_DIAMOND][CPU_BAND], begins in row i; those
+       transpose.  A group has DIAMOND_ROWS rows of group_lanes entries, one of each vector, aligned
+       to a vector register.  Reflector i, of [CPU_CHASE_DIAMOND][CPU_BAND], begins in row i; those
        that are missing are zero, and so is their tau.  NULL: products of matrices are faster. */
     void (*diamond)(const scalar *reflector, const scalar *tau, int transposed, int64_t groups,
                     int64_t apart, scalar *x);

@@ -189,8 +189,8 @@ tsvd_status tsvdi_cpu_dense_multiply(struct dense_run *run, int worker,
                                      const struct dense_reflectors *r, int transposed,
                                      struct dense_block block, double done, double share);
 
-/* reflectors.c: the numbers that it takes from a worker's workspace.  threads: 0, or those of the
-   run if run->slabs is set. */
+/* reflectors.c: the numbers that it takes from a worker's workspace for reflectors of up to
+   `length` entries.  threads: 0, or those of the run if run->slabs is set. */
 int64_t tsvdi_cpu_dense_multiply_workspace(int64_t length, int threads);
 
 #endif

@@ -280,15 +280,18 @@ slab_workspace(int64_t length)
     return CPU_REFLECTORS_BLOCK * (length + CPU_REFLECTORS_BLOCK + 2 * CPU_REFLECTORS_SLAB);
 }
 
+/* Reflectors may also be shorter than `length`, and then go in slabs if `length` is too long. */
 int64_t
 tsvdi_cpu_dense_multiply_workspace(int64_t length, int threads)
 {
     const int64_t together = CPU_REFLECTORS_BLOCK * length +
                              2 * CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK +
                              2 * CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_VECTORS;
-    const int64_t slabs = factors_workspace(length) + threads * slab_workspace(length);
+    const int64_t most = length < CPU_REFLECTORS_SLABS_TO ? length : CPU_REFLECTORS_SLABS_TO;
+    const int64_t slabs =
+        threads > 0 ? factors_workspace(most) + threads * slab_workspace(most) : 0;
 
-    return threads == 0 || length > CPU_REFLECTORS_SLABS_TO || together > slabs ? together : slabs;
+    return together > slabs ? together : slabs;
 }
 
 /* Copies the reflectors of a block, with their ones and the zeros before them.  conjugated: their
