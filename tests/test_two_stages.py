@@ -10,6 +10,7 @@ from testing import complex_families, dense_families
 from testing.cases import Findings, check_with_and_without_vectors, hold, same_bits
 from testing.dense_layouts import LAYOUTS
 from testing.measures import BOUNDS, check_dense, orthogonality
+from testing.parts import double
 from testing.reference import dense_singular_values
 from tsvd import linalg
 
@@ -22,22 +23,19 @@ ORDERS = (1, 2, 3, 5, 16, 31, 32, 33, 34, 48, 63, 64, 65, 66, 95, 96, 97, 98, 12
 SHAPES = ((70, 60), (60, 70), (65, 33), (32, 50), (160, 66), (40, 130), (200, 100))
 
 
-def is_complex(dtype):
-    return np.dtype(dtype).kind == "c"
-
-
-def matrix(family, m, n, dtype, seed=0):
-    families = complex_families if is_complex(dtype) else dense_families
-    return families.make(family, m, n, dtype, seed)
+def families_of(dtype):
+    return complex_families if np.dtype(dtype).kind == "c" else dense_families
 
 
 def random(m, n, dtype, seed=0):
-    return matrix("complex_gaussian" if is_complex(dtype) else "gaussian", m, n, dtype, seed)
+    families = families_of(dtype)
+    name = "complex_gaussian" if families is complex_families else "gaussian"
+    return families.make(name, m, n, dtype, seed)
 
 
 def lapack_values(A):
     """Within two or three units of the last place of the largest."""
-    return np.linalg.svd(A.astype(np.promote_types(A.dtype, np.float64)), compute_uv=False)
+    return np.linalg.svd(double(A), compute_uv=False)
 
 
 def check(findings, where, A, s_ref, **options):
@@ -54,10 +52,9 @@ def test_orders_around_the_width_of_the_band(dtype):
 
 @every_dtype
 def test_every_family(dtype):
-    families = complex_families if is_complex(dtype) else dense_families
     with Findings() as findings:
-        for family in families.FAMILIES:
-            A = matrix(family, 100, 100, dtype)
+        for family in families_of(dtype).FAMILIES:
+            A = families_of(dtype).make(family, 100, 100, dtype)
             check(findings, f"{family} {dtype.__name__}", A, dense_singular_values(A))
 
 
@@ -67,7 +64,7 @@ def test_large_matrices(dtype):
     n = 560
     with Findings() as findings:
         for family in ("clustered", "geometric_1e4", "rank_half", "orthogonal"):
-            A = matrix(family, n, n, dtype)
+            A = families_of(dtype).make(family, n, n, dtype)
             check(findings, f"{family} n={n} {dtype.__name__}", A, lapack_values(A))
         for shape in ((n + 60, n), (n, n + 60)):
             A = random(*shape, dtype)

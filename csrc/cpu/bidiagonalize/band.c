@@ -360,34 +360,13 @@ out:
     return ret;
 }
 
-static tsvd_status
-multiply(struct dense_run *run, int worker, const struct stage_run *own, int64_t i, int right,
-         int transposed, struct dense_block block, double done, double share)
-{
-    const struct dense_matrix m = stage_matrix(own, i);
-    const int64_t beyond = m.columns > CPU_BAND ? m.columns - CPU_BAND : 0;
-    const struct dense_reflectors q = {.a = m.a,
-                                       .tau = own->tau_q + i * m.columns,
-                                       .stride = m.stride,
-                                       .count = m.columns,
-                                       .length = m.rows};
-    const struct dense_reflectors p = {.a = m.a + CPU_BAND * m.stride,
-                                       .tau = own->tau_p + i * m.columns,
-                                       .stride = m.stride,
-                                       .count = beyond,
-                                       .length = beyond,
-                                       .from = CPU_BAND,
-                                       .in_rows = 1};
-
-    return tsvdi_cpu_dense_multiply(run, worker, right ? &p : &q, transposed, block, done, share);
-}
-
 const struct stage tsvdi_cpu_dense_band_stage = {
     .right = 1,
     .sides = 2,
+    .superdiagonals = CPU_BAND,
     .work = 3,
     .numbers = tsvdi_cpu_dense_numbers,
     .workspace = workspace,
     .factor = factor,
-    .multiply = multiply,
+    .multiply = tsvdi_cpu_dense_multiply_stage,
 };

@@ -129,10 +129,8 @@ keep_reflector(const struct chase *c, struct side side, int64_t i, int64_t k, in
 {
     const int64_t diamond = i / CPU_CHASE_DIAMOND, first = diamond * CPU_CHASE_DIAMOND;
     const int64_t at = reflectors_before(c->n, diamond) + k * CPU_CHASE_DIAMOND + i - first;
-    scalar *to = side.v + at * CPU_BAND;
 
-    memcpy(to, v, (size_t)length * sizeof *to);
-    memset(to + length, 0, (size_t)(CPU_BAND - length) * sizeof *to);
+    memcpy(side.v + at * CPU_BAND, v, (size_t)length * sizeof *v);
     side.tau[at] = tau;
 }
 
@@ -380,7 +378,7 @@ factor(struct cpu_dense *state, int worker, const struct stage_run *own, int64_t
                       .regions = regions_of(n, run->threads)};
     tsvd_status ret = TSVD_OK;
 
-    if (keep) { /* places of reflectors that are missing are saved with the others */
+    if (keep) { /* what is missing of reflectors near the end, and whole ones, is zero */
         memset(side_of(own, i, 0).v, 0, (size_t)(own->numbers - band_numbers(n)) * sizeof(scalar));
     }
     c.made = (_Atomic int64_t *)(void *)(c.region + c.regions);
@@ -549,16 +547,13 @@ multiply_vectors(void *arg, int thread, int64_t part)
                   first = part * shared->vectors;
     const int64_t steps = steps_of(n, 0), left = shared->block.count - first;
     struct dense_block block = shared->block;
-    struct dense_run run = *shared->run;
+    struct dense_run run = run_of_thread(shared->run);
     scalar *slab = NULL;
     tsvd_status ret = TSVD_OK;
 
     block.count = left < shared->vectors ? left : shared->vectors;
     block.x += first * (block.rows ? block.stride : 1);
     run.work = worker_work(shared->run, shared->worker) + thread * shared->slice;
-    run.threads = 1;
-    run.slabs = 0;
-    run.workers = 2; /* none of them asks the caller */
     if (has_slabs()) {
         slab = run.work;
         copy_slab(n, block, 0, slab);

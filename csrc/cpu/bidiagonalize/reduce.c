@@ -369,33 +369,13 @@ out:
     return ret;
 }
 
-static tsvd_status
-multiply(struct dense_run *run, int worker, const struct stage_run *own, int64_t i, int right,
-         int transposed, struct dense_block block, double done, double share)
-{
-    const struct dense_matrix m = stage_matrix(own, i);
-    const struct dense_reflectors q = {.a = m.a,
-                                       .tau = own->tau_q + i * m.columns,
-                                       .stride = m.stride,
-                                       .count = m.columns,
-                                       .length = m.rows};
-    const struct dense_reflectors p = {.a = m.a + m.stride,
-                                       .tau = own->tau_p + i * m.columns,
-                                       .stride = m.stride,
-                                       .count = m.columns - 1,
-                                       .length = m.columns - 1,
-                                       .from = 1,
-                                       .in_rows = 1};
-
-    return tsvdi_cpu_dense_multiply(run, worker, right ? &p : &q, transposed, block, done, share);
-}
-
 const struct stage tsvdi_cpu_dense_bidiagonalize_stage = {
     .right = 1,
     .sides = 2,
+    .superdiagonals = 1,
     .work = 1,
     .numbers = tsvdi_cpu_dense_numbers,
     .workspace = workspace,
     .factor = factor,
-    .multiply = multiply,
+    .multiply = tsvdi_cpu_dense_multiply_stage,
 };

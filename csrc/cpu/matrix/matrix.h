@@ -55,6 +55,19 @@ worker_work(const struct dense_run *run, int worker)
     return run->work + worker * run->workspace;
 }
 
+/* A run for one of several threads that share out a matrix: it starts no others, and its products
+   neither ask the caller nor take slabs. */
+static inline struct dense_run
+run_of_thread(const struct dense_run *run)
+{
+    struct dense_run own = *run;
+
+    own.threads = 1;
+    own.workers = 2; /* see dense_check() */
+    own.slabs = 0;
+    return own;
+}
+
 /* Asks the caller whether to go on, if this thread may call tsvdi_check(). */
 static inline tsvd_status
 dense_check(const struct dense_run *run, int worker, double done)

@@ -520,6 +520,12 @@ struct shared_slabs {
     double done, share;
 };
 
+static int64_t
+slabs_of(const struct shared_slabs *shared)
+{
+    return (shared->block.count + CPU_REFLECTORS_SLAB - 1) / CPU_REFLECTORS_SLAB;
+}
+
 static scalar *
 factor_at(const struct shared_slabs *shared, int64_t index)
 {
@@ -538,9 +544,7 @@ begin_slab(const struct shared_slabs *shared, int thread, struct dense_run *run)
     b.gram = b.v + CPU_REFLECTORS_BLOCK * length;
     b.product = b.gram + CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK;
     b.other = b.product + CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_SLAB;
-    *run = *shared->run;
-    run->threads = 1;
-    run->workers = 2; /* no product of a thread asks the caller */
+    *run = run_of_thread(shared->run);
     return b;
 }
 
@@ -562,7 +566,7 @@ multiply_slab(void *arg, int thread, int64_t slab)
 {
     const struct shared_slabs *shared = arg;
     const int64_t blocks = blocks_of(shared->r), at = slab * CPU_REFLECTORS_SLAB;
-    const int64_t slabs = (shared->block.count + CPU_REFLECTORS_SLAB - 1) / CPU_REFLECTORS_SLAB;
+    const double share = shared->share * (double)slab / (double)slabs_of(shared);
     struct dense_run run;
     struct block b = begin_slab(shared, thread, &run);
     const struct caller caller = {&run, 0, 0};
@@ -577,8 +581,7 @@ multiply_slab(void *arg, int thread, int64_t slab)
         struct dense_block x = part;
 
         if (thread == 0) {
-            TSVD_TRY(dense_check(shared->run, shared->worker,
-                                 shared->done + shared->share * (double)slab / (double)slabs));
+            TSVD_TRY(dense_check(shared->run, shared->worker, shared->done + share));
         }
         x.x = entries_of(shared->r, first, &part);
         b.t = factor_at(shared, index);
@@ -592,12 +595,11 @@ static tsvd_status
 multiply_slabs(struct shared_slabs *shared)
 {
     const int threads = shared->run->threads;
-    const int64_t slabs = (shared->block.count + CPU_REFLECTORS_SLAB - 1) / CPU_REFLECTORS_SLAB;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(dense_check(shared->run, shared->worker, shared->done));
     TSVD_TRY(tsvdi_host_for_each(threads, blocks_of(shared->r), make_one_t, shared));
-    TSVD_TRY(tsvdi_host_for_each(threads, slabs, multiply_slab, shared));
+    TSVD_TRY(tsvdi_host_for_each(threads, slabs_of(shared), multiply_slab, shared));
 out:
     return ret;
 }
@@ -654,6 +656,30 @@ tsvdi_cpu_dense_numbers(int64_t rows, int64_t columns, int keep)
 {
     (void)keep; /* M itself is there in any case */
     return rows * columns;
+}
+
+tsvd_status
+tsvdi_cpu_dense_multiply_stage(struct dense_run *run, int worker, const struct stage_run *own,
+                               int64_t i, int right, int transposed, struct dense_block block,
+                               double done, double share)
+{
+    const struct dense_matrix m = stage_matrix(own, i);
+    const int64_t from = own->stage->superdiagonals;
+    const int64_t beyond = m.columns > from ? m.columns - from : 0;
+    const struct dense_reflectors q = {.a = m.a,
+                                       .tau = own->tau_q + i * m.columns,
+                                       .stride = m.stride,
+                                       .count = m.columns,
+                                       .length = m.rows};
+    const struct dense_reflectors p = {.a = m.a + from * m.stride,
+                                       .tau = own->tau_p + i * m.columns,
+                                       .stride = m.stride,
+                                       .count = beyond,
+                                       .length = beyond,
+                                       .from = from,
+                                       .in_rows = 1};
+
+    return tsvdi_cpu_dense_multiply(run, worker, right ? &p : &q, transposed, block, done, share);
 }
 
 tsvd_status

@@ -16,9 +16,10 @@ struct cpu_dense;
 struct stage_run;
 
 struct stage {
-    int right;   /* 1: it has a P; 0: P = I */
-    int sides;   /* for how many sides it takes tau_q and tau_p */
-    double work; /* its share of the reduction's progress, relative to other stages */
+    int right;          /* 1: it has a P; 0: P = I */
+    int sides;          /* for how many sides it takes tau_q and tau_p */
+    int superdiagonals; /* of what it leaves, where P's reflectors begin: with multiply_stage() */
+    double work;        /* its share of the reduction's progress, relative to other stages */
 
     /* Numbers of M of a matrix, and of the workspace of a worker with that many threads.  keep: as
        a job has it. */
@@ -85,6 +86,12 @@ stage_matrix(const struct stage_run *own, int64_t i)
 
 /* The numbers of a matrix of rows x columns whose reflectors take its place. */
 int64_t tsvdi_cpu_dense_numbers(int64_t rows, int64_t columns, int keep);
+
+/* reflectors.c: stage.multiply where the reflectors of both sides take the place of M. */
+tsvd_status tsvdi_cpu_dense_multiply_stage(struct dense_run *run, int worker,
+                                           const struct stage_run *own, int64_t i, int right,
+                                           int transposed, struct dense_block block, double done,
+                                           double share);
 
 /* reflectors.c: vectors := Q or P (right) times vectors, or the transpose; Q and P are those of A
    for matrix i.  tsvdi_check() is told `done` at the beginning, and `share` more at the end. */

@@ -122,26 +122,11 @@ out:
     return ret;
 }
 
-static tsvd_status
-multiply(struct dense_run *run, int worker, const struct stage_run *own, int64_t i, int right,
-         int transposed, struct dense_block block, double done, double share)
-{
-    const struct dense_matrix m = stage_matrix(own, i);
-    const struct dense_reflectors q = {.a = m.a,
-                                       .tau = own->tau_q + i * m.columns,
-                                       .stride = m.stride,
-                                       .count = m.columns,
-                                       .length = m.rows};
-
-    (void)right;
-    return tsvdi_cpu_dense_multiply(run, worker, &q, transposed, block, done, share);
-}
-
 const struct stage tsvdi_cpu_dense_qr_stage = {
     .sides = 1,
     .work = 1,
     .numbers = tsvdi_cpu_dense_numbers,
     .workspace = no_workspace,
     .factor = factor,
-    .multiply = multiply,
+    .multiply = tsvdi_cpu_dense_multiply_stage,
 };
