@@ -76,6 +76,41 @@ multiply_into(const struct banding *b, struct blas_product product)
     return tsvdi_cpu_dense_long_product(b->run, b->worker, &product, b->done);
 }
 
+/* Terms of a partial sum.  The rounding errors of a long sum of equal terms add up, and those of
+   two products that should cancel are not the same.  They may grow with the order, as the bound on
+   the values' error does. */
+static int64_t
+terms_of(int64_t columns)
+{
+    int64_t terms = 8;
+
+    while (16 * terms < columns) {
+        terms *= 2;
+    }
+    return terms;
+}
+
+/* A product that overwrites C, of a matrix with a panel's vectors, by partial sums. */
+static tsvd_status
+multiply_parts(const struct banding *b, const struct blas_product *product)
+{
+    const int64_t terms = terms_of(b->m.columns);
+    struct blas_product part = *product;
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t t = 0; t < product->k; t += terms) {
+        const int64_t left = product->k - t;
+
+        part.overwrite = t == 0;
+        part.k = left < terms ? left : terms;
+        part.a = (const scalar *)product->a + t * (product->a_transposed ? 1 : product->lda);
+        part.b = (const scalar *)product->b + t;
+        TSVD_TRY(multiply_into(b, part));
+    }
+out:
+    return ret;
+}
+
 /* c -= F (rank) G^H, with rows of c from those of F, and columns from those of G. */
 static tsvd_status
 subtract_deferred(const struct banding *b, int64_t rows, int64_t columns, const scalar *f,
@@ -157,7 +192,7 @@ multiply_matrix(const struct banding *b, const struct blas_product *product)
     tsvd_status ret = TSVD_OK;
 
     if (tsvdi_kernels()->skinny == NULL) {
-        return multiply_into(b, *product);
+        return multiply_parts(b, product);
     }
     TSVD_TRY(tsvdi_host_for_each(threads, (product->k + CPU_SKINNY_ROWS - 1) / CPU_SKINNY_ROWS,
                                  copy_rows, &p));
@@ -182,18 +217,17 @@ multiply_panel(const struct banding *b, struct blas_product product, const scala
     product.ldc = b->m.rows;
     TSVD_TRY(multiply_matrix(b, &product));
     if (b->rank > 0) {
-        TSVD_TRY(multiply_into(b, (struct blas_product){.m = b->rank,
-                                                        .n = width,
-                                                        .k = product.k,
-                                                        .a_transposed = 1,
-                                                        .overwrite = 1,
-                                                        .factor = 1,
-                                                        .a = g,
-                                                        .b = product.b,
-                                                        .c = b->small,
-                                                        .lda = ldg,
-                                                        .ldb = product.ldb,
-                                                        .ldc = RANK}));
+        TSVD_TRY(multiply_parts(b, &(struct blas_product){.m = b->rank,
+                                                          .n = width,
+                                                          .k = product.k,
+                                                          .a_transposed = 1,
+                                                          .factor = 1,
+                                                          .a = g,
+                                                          .b = product.b,
+                                                          .c = b->small,
+                                                          .lda = ldg,
+                                                          .ldb = product.ldb,
+                                                          .ldc = RANK}));
         TSVD_TRY(multiply_into(b, (struct blas_product){.m = product.m,
                                                         .n = width,
                                                         .k = b->rank,

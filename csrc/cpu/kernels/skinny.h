@@ -97,9 +97,12 @@ static inline __attribute__((always_inline)) void
 skinny_rows(int64_t rows, int64_t terms, const real *a, int64_t down, int64_t right, const real *x,
             real *y)
 {
-    for (int64_t t = 0; t < terms; t += SKINNY_TERMS) {
-        const int64_t some = terms - t < SKINNY_TERMS ? terms - t : SKINNY_TERMS;
-        const int64_t left = terms - t - some, more = left < SKINNY_TERMS ? left : SKINNY_TERMS;
+    /* rounding errors of equal terms add up: where there are few, the bound is small */
+    const int64_t block = terms < 8 * SKINNY_TERMS ? SKINNY_TERMS / 4 : SKINNY_TERMS;
+
+    for (int64_t t = 0; t < terms; t += block) {
+        const int64_t some = terms - t < block ? terms - t : block;
+        const int64_t left = terms - t - some, more = left < block ? left : block;
         const real *from = a + t * right;
 
         for (int64_t i = 0; i < rows; i += STILE_ROWS) {
