@@ -18,6 +18,7 @@ BENCHMARKS = {
     "transfers": "results on the way to the host, and arrays that stay on the GPU",
     "twisted": "vectors by twisted factorisations on the GPU, beside divide and conquer",
     "dense": "the SVD of dense matrices, beside NumPy or cuSOLVER",
+    "stages": "large dense matrices on the GPU, in two stages, and the seconds of each",
     "jacobi": "one-sided Jacobi of dense matrices, beside LAPACK or cuSOLVER",
     "inverse": "inverses of dense matrices, beside NumPy or PyTorch",
     "complex": "the SVD and the inverse of complex matrices, beside real ones and the peers",
@@ -54,8 +55,8 @@ def main():
         "--seconds",
         type=float,
         help="a part is left out if it would begin later, or probably end later "
-        "(vectors: 150, values: 60, batch: 40, for the peers dense: 240, complex: 200 and "
-        "jacobi: 60, "
+        "(vectors: 150, values: 60, batch: 40, for the peers dense: 240, complex: 200, "
+        "stages: 150 and jacobi: 60, "
         "sweep: 420, on cuda 270, its cube: 330)",
     )
     parser.add_argument_group("vectors").add_argument(

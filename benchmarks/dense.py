@@ -86,7 +86,7 @@ class Case:
                         lambda d=driver: torch.linalg.svd(A, full_matrices=False, driver=d),
                     )
             if square:
-                yield "gesvdp", lambda: _polar(cusolver.gesvdp(A.clone()))
+                yield "gesvdp", lambda: polar(cusolver.gesvdp(A.clone()))
         else:
             yield "gesvd", lambda: (torch.linalg.svdvals(A, driver="gesvd"),)
 
@@ -133,7 +133,7 @@ class Case:
         return self.errors_there(A, found)
 
 
-def _polar(result):
+def polar(result):
     """gesvdp decomposes the transpose, column by column: its V, in rows and conjugated, are the
     left vectors.
     """
@@ -217,7 +217,7 @@ def _on_cpu(run, case):
     name, peer = case.peer(A)
     repeats = min(run.repeats, 3) if case.shape[-2] >= case.THRICE else run.repeats
     seconds = interleaved({"tsvd": lambda: case.ours(A, "cpu"), name: peer}, repeats)
-    record = _record(case, seconds["tsvd"])
+    record = record_of(case, seconds["tsvd"])
     record["peers"][name] = beside(record, seconds[name])
     return record | case.errors(A, case.ours(A, "cpu"))
 
@@ -225,7 +225,7 @@ def _on_cpu(run, case):
 def _on_cuda(run, case):
     A = on_device(case.make())
     seconds, found = timed_on_device(lambda: case.ours(A))
-    record = _record(case, seconds) | case.errors_there(A, found)
+    record = record_of(case, seconds) | case.errors_there(A, found)
     found = None
     for name, call in case.peers(A):
         release()
@@ -261,11 +261,11 @@ def on_device(A):
     return torch.from_numpy(A).to("cuda")
 
 
-def timed_on_device(call):
-    """Seconds of each call but the first, and the last results."""
+def timed_on_device(call, count=REPEATS):
+    """Seconds of each call but the first, of `count` or another number, and the last results."""
     import torch
 
-    seconds, count = [], REPEATS
+    seconds = []
     while len(seconds) <= count:
         found = None
         torch.cuda.synchronize()
@@ -274,7 +274,7 @@ def timed_on_device(call):
         torch.cuda.synchronize()
         seconds.append(time.perf_counter() - start)
         if seconds[0] > LONG:
-            count = FEWER
+            count = min(count, FEWER)
         elif min(seconds) < SHORT:
             count = MORE
     return seconds[1:], found
@@ -287,7 +287,7 @@ def release():
     torch.cuda.empty_cache()
 
 
-def _record(case, seconds):
+def record_of(case, seconds):
     """What is written of a case: its fields, and seconds of each call."""
     return asdict(case) | {
         "what": case.what,

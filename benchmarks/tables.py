@@ -346,6 +346,21 @@ def _complex(content):
     yield from _dense(content | {"cases": cases})
 
 
+def _stages(content):
+    """A line for each stage and order; floors are those of what is made of products."""
+    yield from _header("n", "stage", "time", "floor", "time / floor")
+    for row in content["stages"]:
+        floor = row["floor"]
+        ratio = "" if floor is None else _number(row["median"] / floor, 3)
+        yield _row(
+            f"{row['n']:,}",
+            row["stage"],
+            _seconds(row["median"]),
+            "" if floor is None else _seconds(floor),
+            ratio,
+        )
+
+
 def _truncations(content):
     """A line for each task; errors are those of the product of what is kept."""
     peers = list(dict.fromkeys(name for row in content["truncations"] for name in row["peers"]))
@@ -658,6 +673,9 @@ TABLES = {
     "complex_cuda": (_complex, "complex.json"),
     "truncations_cuda": (_truncations, "complex.json"),
     "measured_complex_cuda": (_measured_gpu, "complex.json"),
+    "stages_cuda": (_dense, "stages.json"),
+    "stage_seconds_cuda": (_stages, "stages.json"),
+    "measured_stages_cuda": (_measured_gpu, "stages.json"),
     "jacobi_cpu": (_dense, "jacobi_cpu.json"),
     "jacobi_known_cpu": (_jacobi_known, "jacobi_cpu.json"),
     "measured_jacobi_cpu": (_measured, "jacobi_cpu.json"),

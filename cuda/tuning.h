@@ -593,6 +593,16 @@
 #define DENSE_MEDIUM_ENTRIES (96 * 96)
 #endif
 
+/* [measured: H200, 2026-11-28]  band.cu: columns of L and R before they are subtracted. */
+#ifndef BAND_RANK
+#define BAND_RANK 512
+#endif
+
+/* [derived: a sweep takes microseconds]  chase.cu: longest wait for another block. */
+#ifndef CHASE_WAIT_SECONDS
+#define CHASE_WAIT_SECONDS 4
+#endif
+
 /* [untuned]  small.cu: vectors of a block that applies reflectors, at least. */
 #ifndef DENSE_SLAB_LEAST
 #define DENSE_SLAB_LEAST 8
@@ -603,6 +613,28 @@
 /* [untuned]  QR pays from this many times as many rows as columns on. */
 #ifndef DENSE_QR_RATIO
 #define DENSE_QR_RATIO 1.8
+#endif
+
+/* [measured: H200, 2026-11-29]  A band comes between W and B from this order on: for values, for
+   few of the vectors and for all.  float64 took, in one stage and in two, values of n = 2048 18.5
+   and 14.8 ms, all vectors of 2048 21.1 and 22.6, of 2458 30.3 and 31.5, of 2950 44.2 and 40.7. */
+#ifndef DENSE_BAND_VALUES_FROM
+#define DENSE_BAND_VALUES_FROM 1700
+#endif
+#ifndef DENSE_BAND_FEW_FROM
+#define DENSE_BAND_FEW_FROM 1900
+#endif
+#ifndef DENSE_BAND_ALL_FROM
+#define DENSE_BAND_ALL_FROM 2700
+#endif
+
+/* [untuned]  Vectors of one side come from those of the other from this order on, and if A has no
+   more bytes than this. */
+#ifndef DENSE_OTHER_SIDE_FROM
+#define DENSE_OTHER_SIDE_FROM 1024
+#endif
+#ifndef DENSE_OTHER_SIDE_BYTES
+#define DENSE_OTHER_SIDE_BYTES ((uint64_t)16 << 30)
 #endif
 
 /* [untuned]  bidiagonalize/small.cu reduces matrices of up to DENSE_SMALL_ORDER columns, and larger

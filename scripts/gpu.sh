@@ -18,6 +18,7 @@
 #     transfers * results on the way to the host; arrays that stay on the device     0.5 min
 #     twisted   * twisted factorisations beside divide and conquer                    1.5 min
 #     dense     * dense matrices, against cuSOLVER                                      4 min
+#     stages    * large dense matrices in two stages, and the seconds of each           2.5 min
 #     jacobi    * one-sided Jacobi, against cuSOLVER's                                  3 min
 #     inverse   * inverses, against PyTorch                                           0.5 min
 #     complex   * complex matrices, against cuSOLVER, PyTorch and real ones             2 min
@@ -46,7 +47,7 @@ set -u
 cd "$(dirname "$0")/.." || exit
 out=${1:-build/gpu}
 parts=("${@:2}")
-[ ${#parts[@]} -gt 0 ] || parts=(build tests vectors values select batch transfers twisted dense jacobi inverse complex eps stress)
+[ ${#parts[@]} -gt 0 ] || parts=(build tests vectors values select batch transfers twisted dense stages jacobi inverse complex eps stress)
 mkdir -p "$out" || exit
 export SKBUILD_BUILD_DIR=${SKBUILD_BUILD_DIR:-build/python}
 export PYTHONUNBUFFERED=1
@@ -175,6 +176,7 @@ run_part() {
     transfers) benchmark transfers -o "$out/transfers.json" ;;
     twisted) benchmark twisted -o "$out/twisted.json" ;;
     dense) benchmark dense --device cuda -o "$out/dense.json" ;;
+    stages) benchmark stages -o "$out/stages.json" ;;
     jacobi) benchmark jacobi --device cuda -o "$out/jacobi.json" ;;
     inverse) benchmark inverse --device cuda -o "$out/inverse.json" ;;
     complex) benchmark complex --device cuda -o "$out/complex.json" ;;
@@ -213,7 +215,7 @@ done
 for name in "${parts[@]}"; do
     case $name in
     tests) printf '\n=== tests\n' && tail -n 1 "$out/tests.log" ;;
-    vectors | values | select | batch | transfers | twisted | dense | jacobi | inverse | complex | eps | wheels | sweep | cube | stress | attack | crossover | gpu | checksums | against)
+    vectors | values | select | batch | transfers | twisted | dense | stages | jacobi | inverse | complex | eps | wheels | sweep | cube | stress | attack | crossover | gpu | checksums | against)
         printf '\n=== %s\n' "$name" && cat "$out/$name.log"
         ;;
     esac

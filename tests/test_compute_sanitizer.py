@@ -146,6 +146,17 @@ for dtype, n in ((np.float64, 1950), (np.float32, 2750)):
     linalg.svdvals(rng.standard_normal((n, n)).astype(dtype), device="cuda")
     linalg.svdvals(rng.standard_normal((2, n, n)).astype(dtype), device="cuda")
 """,
+    "dense, two stages": """
+from tsvd import linalg
+
+two = {"tuning": {"stages": 2}, "device": "cuda"}
+for dtype in (np.float64, np.float32, np.complex128, np.complex64):
+    A = rng.standard_normal((200, 190)).astype(dtype)
+    linalg.svd(A, **two)
+    linalg.svdvals(np.ones_like(A), **two)
+    form = linalg.bidiagonalize(A[:70, :150], **two)
+    form.apply_q(form.apply_q(A[:70, :3]), transposed=True)
+""",
     "jacobi": """
 from tsvd import linalg
 
@@ -212,6 +223,7 @@ ENDLESS = {
     "dense, by columns": MESSAGES,  # order 65 took more than 25 s, order 130 more than 300 s
     "dense, large": MESSAGES,
     "dense, out of shared memory": MESSAGES,
+    "dense, two stages": "cells of a chase poll for messages (cuda/bidiagonalize/chase.cu)",
     "jacobi, from the fast method": MESSAGES,
     "values, many": "each round of counts would take minutes",
 }

@@ -434,7 +434,9 @@ out:
 const struct stage tsvdi_cuda_dense_bidiagonalize_stage = {
     .number = 2,
     .right = true,
+    .superdiagonals = 1,
     .otherwise = NULL,
+    .numbers = tsvdi_cuda_dense_stage_numbers,
     .factor_bytes = factor_bytes,
     .apply_bytes = tsvdi_cuda_dense_stage_bytes,
     .factor = factor_stage,

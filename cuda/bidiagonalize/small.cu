@@ -242,16 +242,18 @@ no_factor_bytes(const struct cuda_device *device, int64_t r, int64_t c, int64_t 
 }
 
 static uint64_t
-no_apply_bytes(const struct stage_run *own, int64_t vectors)
+no_apply_bytes(const struct cuda_device *device, const struct stage_run *own, int64_t vectors)
 {
-    (void)own, (void)vectors;
+    (void)device, (void)own, (void)vectors;
     return 0;
 }
 
 const struct stage tsvdi_cuda_dense_small_stage = {
     .number = 3,
     .right = true,
+    .superdiagonals = 1,
     .otherwise = NULL,
+    .numbers = tsvdi_cuda_dense_stage_numbers,
     .factor_bytes = no_factor_bytes,
     .apply_bytes = no_apply_bytes,
     .factor = factor_stage,

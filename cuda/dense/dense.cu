@@ -4,7 +4,9 @@
  */
 #include <algorithm>
 
+#include "bidiagonalize/band.h"
 #include "bidiagonalize/bidiagonalize.h"
+#include "dense/other_side.h"
 #include "qr/qr.h"
 
 enum { ENTRY_THREADS = 256 };
@@ -16,6 +18,33 @@ run_of(const struct dense_job *job)
 }
 
 /* ---- memory ---- */
+
+/* Whether a band comes between W and B.  It takes products where the reduction in one stage reads
+   memory: a loss where float64 is scarce. */
+static bool
+two_stages(const struct cuda_device *device, const struct dense_problem *p, int keep)
+{
+    const int asked = p->call.options->dense_stages;
+    const double share = keep == KEEP_ALL ? 1 : (double)p->k / (double)p->n;
+    const double with_vectors =
+        DENSE_BAND_FEW_FROM + share * (DENSE_BAND_ALL_FROM - DENSE_BAND_FEW_FROM);
+    const double from = keep == KEEP_VALUES ? DENSE_BAND_VALUES_FROM : with_vectors;
+    /* what is not on the device does not get one side from the other */
+    const double side = keep != KEEP_VALUES && p->a.space != TSVD_CUDA ? 1.15 : 1;
+    const double slower = side * (1 + 0.3 * TSVD_SINGLE) * (1 - 0.15 * TSVD_COMPLEX);
+    int ratio = 1;
+
+    if (!tsvdi_cuda_dense_band_fits(device)) {
+        return false;
+    }
+    if (asked != 0 || (double)p->n < slower * from) {
+        return asked == 2;
+    }
+    return TSVD_SINGLE ||
+           (cudaDeviceGetAttribute(&ratio, cudaDevAttrSingleToDoublePrecisionPerfRatio,
+                                   device->number) == cudaSuccess &&
+            ratio <= 2);
+}
 
 /* The state of a job for `count` matrices, without its arrays. */
 static struct cuda_dense
@@ -29,7 +58,9 @@ shape_run(const struct cuda_device *device, const struct dense_problem *p, int64
     in->r = in->transposed ? p->a.columns : p->a.rows;
     in->c = in->transposed ? p->a.rows : p->a.columns;
     in->count = count;
-    if (tsvdi_cuda_dense_small_fits(device, in->r, in->c) &&
+    run.device = device;
+    run.keep = keep;
+    if (p->call.options->dense_stages != 2 && tsvdi_cuda_dense_small_fits(device, in->r, in->c) &&
         (in->c <= DENSE_SMALL_ORDER || count * DENSE_SMALL_SHARE >= device->multiprocessors)) {
         own++->listed = &tsvdi_cuda_dense_small_stage;
     } else {
@@ -38,7 +69,12 @@ shape_run(const struct cuda_device *device, const struct dense_problem *p, int64
             own++->listed = keep != KEEP_ALL && !p->full ? &tsvdi_cuda_dense_cholesky_stage
                                                          : &tsvdi_cuda_dense_qr_stage;
         }
-        own++->listed = &tsvdi_cuda_dense_bidiagonalize_stage;
+        if (in->c > 0 && two_stages(device, p, keep)) {
+            own++->listed = &tsvdi_cuda_dense_band_stage;
+            own++->listed = &tsvdi_cuda_dense_chase_stage;
+        } else {
+            own++->listed = &tsvdi_cuda_dense_bidiagonalize_stage;
+        }
     }
     run.stages = (int)(own - run.stage);
     for (int s = 0; s < run.stages; s++) {
@@ -47,6 +83,7 @@ shape_run(const struct cuda_device *device, const struct dense_problem *p, int64
         own->r = s == 0 ? in->r : in->c; /* what a stage leaves is square */
         own->c = in->c;
         own->count = count;
+        own->numbers = own->listed->numbers(own->r, own->c, keep);
     }
     return run;
 }
@@ -60,7 +97,7 @@ lay_out(struct cuda_dense *run, char *base)
     for (int s = 0; s < run->stages; s++) {
         struct stage_run *own = &run->stage[s];
 
-        own->m = carve<scalar>(base, &at, count * own->r * c);
+        own->m = carve<scalar>(base, &at, count * own->numbers);
         own->correction = carve<scalar>(base, &at, own->listed->expand != NULL ? count * c * c : 0);
         own->tau_q = carve<scalar>(base, &at, count * c);
         own->tau_p = carve<scalar>(base, &at, own->listed->right ? count * c : 0);
@@ -98,7 +135,8 @@ apply_bytes(const struct cuda_dense *run, int64_t vectors)
     uint64_t most = 0;
 
     for (int s = 0; s < run->stages; s++) {
-        most = std::max(most, run->stage[s].stage->apply_bytes(&run->stage[s], vectors));
+        most =
+            std::max(most, run->stage[s].stage->apply_bytes(run->device, &run->stage[s], vectors));
     }
     return most;
 }
@@ -148,7 +186,9 @@ lay_out_workspace(const struct cuda_dense *run, const struct dense_problem *p, b
     const int64_t most =
         shape.u_columns > shape.v_rows ? shape.u_columns : shape.v_rows; /* vectors of a side */
     const uint64_t finish = tsvdi_cuda_dense_finish_bytes(count, shape);
-    const uint64_t work = std::max(finish, p->vectors ? apply_bytes(run, most) : (uint64_t)0);
+    const uint64_t side = tsvdi_cuda_dense_side_bytes(run, p);
+    const uint64_t work =
+        std::max(std::max(finish, side), p->vectors ? apply_bytes(run, most) : (uint64_t)0);
     size_t at = 0;
 
     workspace->s = carve<real>(base, &at, on_host ? count * k : 0);
@@ -244,6 +284,55 @@ out:
     return ret;
 }
 
+/* When the stages of a reduction begin, and when the last one ends. */
+struct stage_clock {
+    cudaEvent_t at[STAGES_MOST + 1];
+};
+
+static void
+end_clock(const struct stage_clock *clock)
+{
+    for (cudaEvent_t event : clock->at) {
+        if (event != NULL) {
+            (void)cudaEventDestroy(event);
+        }
+    }
+}
+
+static tsvd_status
+note_time(struct cuda_call *call, cudaEvent_t *event)
+{
+    tsvd_status ret = TSVD_OK;
+
+    CUDA_TRY(call, cudaEventCreate(event));
+    CUDA_TRY(call, cudaEventRecord(*event, call->stream));
+out:
+    return ret;
+}
+
+/* The seconds of a band and of its chase, once all is done. */
+static tsvd_status
+read_clock(struct cuda_call *call, const struct cuda_dense *run, const struct stage_clock *clock,
+           struct dense_job *job)
+{
+    float milliseconds = 0;
+    tsvd_status ret = TSVD_OK;
+
+    for (int s = 0; s < run->stages; s++) {
+        const struct stage *stage = run->stage[s].stage;
+        double *const to = stage == &tsvdi_cuda_dense_band_stage    ? &job->band
+                           : stage == &tsvdi_cuda_dense_chase_stage ? &job->chase
+                                                                    : NULL;
+
+        if (to != NULL) {
+            CUDA_TRY(call, cudaEventElapsedTime(&milliseconds, clock->at[s], clock->at[s + 1]));
+            *to += 1e-3 * (double)milliseconds;
+        }
+    }
+out:
+    return ret;
+}
+
 static tsvd_status
 dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
 {
@@ -253,6 +342,8 @@ dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
     const size_t count = (size_t)job->count;
     const struct cuda_piece piece[] = {{job->kind, run->in.kind, count},
                                        {job->exponent, run->in.exponent, count * sizeof(real_int)}};
+    const bool timed = run->stages > 1; /* only then it may take two stages */
+    struct stage_clock clock = {};
     char *d_work = NULL;
     tsvd_status ret = TSVD_OK;
 
@@ -263,10 +354,20 @@ dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
                               (void **)&d_work));
     TSVD_TRY(tsvdi_cuda_dense_load(ctx, a, job->begin, &run->in, 1, (scalar *)d_work));
     for (int s = 0; s < run->stages; s++) {
+        if (timed) {
+            TSVD_TRY(note_time(call, &clock.at[s]));
+        }
         TSVD_TRY(factor(ctx, job, run, &run->stage[s], d_work));
     }
+    if (timed) {
+        TSVD_TRY(note_time(call, &clock.at[run->stages]));
+    }
     TSVD_TRY(tsvdi_cuda_download_all(call, piece, dense_tells_exponents(job) ? 2 : 1));
+    if (timed) {
+        TSVD_TRY(read_clock(call, run, &clock, job));
+    }
 out:
+    end_clock(&clock);
     tsvdi_cuda_free(call, d_work);
     return ret;
 }
@@ -348,9 +449,10 @@ out:
     return ret;
 }
 
-/* U = Q L, or conj(P) L if W is the transpose. */
+/* U = Q L, or conj(P) L if W is the transpose, from column `from` on. */
 static tsvd_status
-make_left(struct tsvd_context *ctx, const struct dense_job *job, const struct workspace *workspace)
+make_left(struct tsvd_context *ctx, const struct dense_job *job, const struct workspace *workspace,
+          int64_t from)
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct dense_problem *p = job->problem;
@@ -359,9 +461,12 @@ make_left(struct tsvd_context *ctx, const struct dense_job *job, const struct wo
     const int64_t n = p->n, k = p->k;
     const int transposed = run->in.transposed;
     const struct dense_block l = {NULL, n * k, k, k, 0, transposed};
-    const struct dense_block u = {
-        run->out.u, shape.u_rows * shape.u_columns, shape.u_columns, shape.u_columns, 0,
-        transposed};
+    const struct dense_block u = {run->out.u + from,
+                                  shape.u_rows * shape.u_columns,
+                                  shape.u_columns - from,
+                                  shape.u_columns,
+                                  0,
+                                  transposed};
     tsvd_status ret = TSVD_OK;
 
     if (left_expands(run)) {
@@ -376,15 +481,16 @@ make_left(struct tsvd_context *ctx, const struct dense_job *job, const struct wo
                                  (size_t)((shape.u_rows - n) * k) * sizeof(scalar), call->stream));
     }
     if (n > 0) {
-        TSVD_TRY(apply_stages(ctx, run, transposed, 0, u, k, workspace->work));
+        TSVD_TRY(apply_stages(ctx, run, transposed, 0, u, k - from, workspace->work));
     }
 out:
     return ret;
 }
 
-/* Vh = R P^H, or R Q^T if W is the transpose. */
+/* Vh = R P^H, or R Q^T if W is the transpose, from row `from` on. */
 static tsvd_status
-make_right(struct tsvd_context *ctx, const struct dense_job *job, const struct workspace *workspace)
+make_right(struct tsvd_context *ctx, const struct dense_job *job, const struct workspace *workspace,
+           int64_t from)
 {
     struct cuda_call *call = cuda_of(ctx);
     const struct dense_problem *p = job->problem;
@@ -393,8 +499,12 @@ make_right(struct tsvd_context *ctx, const struct dense_job *job, const struct w
     const int64_t n = p->n, k = p->k;
     const int transposed = run->in.transposed;
     const struct dense_block r = {NULL, n * k, k, n, 1, !transposed};
-    const struct dense_block vh = {
-        run->out.vh, shape.v_rows * shape.v_columns, shape.v_rows, shape.v_columns, 1, !transposed};
+    const struct dense_block vh = {run->out.vh + from * shape.v_columns,
+                                   shape.v_rows * shape.v_columns,
+                                   shape.v_rows - from,
+                                   shape.v_columns,
+                                   1,
+                                   !transposed};
     tsvd_status ret = TSVD_OK;
 
     if (right_expands(run)) {
@@ -405,9 +515,51 @@ make_right(struct tsvd_context *ctx, const struct dense_job *job, const struct w
                                         shape.v_rows, shape.v_columns));
     }
     if (n > 0) {
-        TSVD_TRY(apply_stages(ctx, run, !transposed, 0, vh, k, workspace->work));
+        TSVD_TRY(apply_stages(ctx, run, !transposed, 0, vh, k - from, workspace->work));
     }
 out:
+    return ret;
+}
+
+/* How many vectors of one side are made from those of the other.  numbers: [k + 2 n] host. */
+static tsvd_status
+count_large(struct cuda_call *call, const struct dense_job *job, real *numbers, int64_t *count)
+{
+    const struct dense_problem *p = job->problem;
+    const struct cuda_dense *run = run_of(job);
+    const size_t n = (size_t)p->n, k = (size_t)p->k;
+    const struct cuda_piece piece[] = {{numbers, job->b.s, k * sizeof(real)},
+                                       {numbers + k, run->d, n * sizeof(real)},
+                                       {numbers + k + n, run->e, n * sizeof(real)}};
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cuda_download_all(call, piece, 3));
+    *count = large_values(p, numbers, numbers + k, numbers + k + n);
+out:
+    return ret;
+}
+
+/* U and Vh. */
+static tsvd_status
+make_sides(struct tsvd_context *ctx, const struct dense_job *job, const struct workspace *workspace)
+{
+    const struct dense_problem *p = job->problem;
+    const bool right = p->a.rows < p->a.columns; /* the longer vectors take more work */
+    real *numbers = NULL;
+    int64_t large = 0;
+    tsvd_status ret = TSVD_OK;
+
+    if (tsvdi_cuda_dense_side_bytes(run_of(job), p) > 0) {
+        TSVD_TRY(tsvdi_alloc(ctx, bytes_of(p->k + 2 * p->n, sizeof(real)), (void **)&numbers));
+        TSVD_TRY(count_large(cuda_of(ctx), job, numbers, &large));
+    }
+    TSVD_TRY(make_left(ctx, job, workspace, right ? 0 : large));
+    TSVD_TRY(make_right(ctx, job, workspace, right ? large : 0));
+    if (large > 0) {
+        TSVD_TRY(tsvdi_cuda_dense_make_side(ctx, job, run_of(job), large, right, workspace->work));
+    }
+out:
+    tsvdi_free(ctx, numbers);
     return ret;
 }
 
@@ -424,8 +576,7 @@ dense_back(struct tsvd_context *ctx, struct dense_job *job)
 
     (void)lay_out_workspace(run, p, on_host, run->d_workspace, &workspace);
     if (p->vectors) {
-        TSVD_TRY(make_left(ctx, job, &workspace));
-        TSVD_TRY(make_right(ctx, job, &workspace));
+        TSVD_TRY(make_sides(ctx, job, &workspace));
     }
     if (p->n > 0) {
         TSVD_TRY(tsvdi_cuda_dense_finish(call, &run->in, run->in.exponent, &run->out, shape,
@@ -535,6 +686,7 @@ dense_state_bytes(const struct dense_job *job, unsigned *layout)
     *layout = 0;
     for (int s = 0; s < run.stages; s++) {
         *layout |= run.stage[s].stage->number << 4 * s;
+        *layout |= run.stage[s].stage == &tsvdi_cuda_dense_band_stage ? LAYOUT_BAND : 0;
     }
     return lay_out(&run, NULL);
 }

@@ -79,8 +79,8 @@ tsvd_status tsvdi_cuda_dense_load(struct tsvd_context *ctx, const struct dense_m
 /* Reflectors H_0, H_1, ... of each of `count` matrices, as the reduction leaves them. */
 struct dense_factor {
     int64_t rows, count; /* entries of a vector that they act on; matrices */
-    int right;           /* 0: v_i is in column i, its 1 on the diagonal.  1: u_i is in row i, its 1
-                            right of the diagonal */
+    int right;           /* 0: v_i is in column i, its 1 on the diagonal.  Else u_i is in row i, its
+                            1 as many columns right of the diagonal */
     const scalar *w;     /* column-major */
     int64_t ld, next;    /* numbers between columns, and between matrices */
     const scalar *tau;

@@ -546,9 +546,18 @@ out:
 
 /* ---- of a stage ---- */
 
-uint64_t
-tsvdi_cuda_dense_stage_bytes(const struct stage_run *own, int64_t vectors)
+int64_t
+tsvdi_cuda_dense_stage_numbers(int64_t r, int64_t c, int keep)
 {
+    (void)keep;
+    return r * c;
+}
+
+uint64_t
+tsvdi_cuda_dense_stage_bytes(const struct cuda_device *device, const struct stage_run *own,
+                             int64_t vectors)
+{
+    (void)device;
     return tsvdi_cuda_dense_reflect_bytes(own->r, own->c, own->count, vectors);
 }
 
@@ -557,8 +566,9 @@ tsvdi_cuda_dense_stage_apply(struct tsvd_context *ctx, const struct stage_run *o
                              int transposed, struct dense_block x, char *d_work)
 {
     const int64_t r = own->r, c = own->c;
+    const int offset = right ? own->stage->superdiagonals : 0;
     const struct dense_factor f = {
-        right ? c : r, own->count, right, own->m, r, r * c, right ? own->tau_p : own->tau_q, c, 0};
+        right ? c : r, own->count, offset, own->m, r, r * c, right ? own->tau_p : own->tau_q, c, 0};
 
-    return tsvdi_cuda_dense_reflect(ctx, &f, 0, right ? c - 1 : c, x, transposed, d_work);
+    return tsvdi_cuda_dense_reflect(ctx, &f, 0, c - offset, x, transposed, d_work);
 }

@@ -23,15 +23,21 @@ enum stage_outcome {
 };
 
 struct stage {
-    unsigned number; /* in the layout of a saved state, of four bits; 0: never saved */
-    bool right;      /* it has a P; else P = I */
+    unsigned number;    /* in the layout of a saved state: below 8 (LAYOUT_BAND); 0: never saved, or
+                        told by the stage before */
+    bool right;         /* it has a P; else P = I */
+    int superdiagonals; /* of what it leaves, where P's reflectors begin, if those are in M */
     const struct stage *otherwise; /* factors what this one does not; NULL: this one does not
                                       refuse.  A stage that refuses is the first: W is loaded again
                                       */
 
+    /* Numbers of M of a matrix; keep: as a job has it. */
+    int64_t (*numbers)(int64_t r, int64_t c, int keep);
+
     /* Workspace of factor(); and of apply() or expand() for `vectors` vectors of each matrix. */
     uint64_t (*factor_bytes)(const struct cuda_device *device, int64_t r, int64_t c, int64_t count);
-    uint64_t (*apply_bytes)(const struct stage_run *own, int64_t vectors);
+    uint64_t (*apply_bytes)(const struct cuda_device *device, const struct stage_run *own,
+                            int64_t vectors);
 
     /* Factors M.  What it leaves goes to the M of the next stage, own[1], or is B, which goes to
        run->d and run->e. */
@@ -54,32 +60,41 @@ extern const struct stage
     tsvdi_cuda_dense_cholesky_stage; /* cholesky.cu: M = Q R, of Q c columns */
 extern const struct stage tsvdi_cuda_dense_bidiagonalize_stage; /* reduce.cu: M = Q B P^T */
 extern const struct stage tsvdi_cuda_dense_small_stage; /* small.cu: the same of small matrices */
+extern const struct stage tsvdi_cuda_dense_band_stage;  /* band.cu: M = Q N P^H, a band */
+extern const struct stage tsvdi_cuda_dense_chase_stage; /* chase.cu: N = Q B P^H */
 
 /* A stage of a job.  All arrays are device memory. */
 struct stage_run {
     const struct stage *listed; /* what a chunk begins with */
     const struct stage *stage;  /* what has factored M: `listed`, or what does it otherwise */
     int64_t r, c, count;        /* of an M; how many there are */
-    scalar *m;                  /* [count][c][r] M, then the reflectors, or what Q is made of */
+    int64_t numbers;            /* of M of a matrix */
+    scalar *m;                  /* [count][numbers] M, [c][r] or as the stage before leaves it; then
+                                   the reflectors, or what Q is made of */
     scalar *correction;         /* [count][c][c] for expand() */
     scalar *tau_q, *tau_p;      /* [count][c] the factors of the reflectors */
 };
 
-enum { STAGES_MOST = 2 }; /* a layout has 8 bits, four for each */
+enum { STAGES_MOST = 3 };
 
 /* What a job of dense_ops holds.  All arrays are device memory. */
 struct cuda_dense {
+    const struct cuda_device *device;
     struct cuda_matrices in; /* its w is the M of the first stage */
     struct cuda_results out;
     struct stage_run stage[STAGES_MOST];
     int stages;
+    int keep;          /* as the job has it */
     real *d, *e;       /* [count][c] B; e has a zero after the c - 1 of each matrix */
     char *d_arrays;    /* the allocation that holds the arrays of `in` and of the stages, d and e */
     char *d_workspace; /* what reserve() took; NULL: nothing */
 };
 
-/* reflectors.cu: apply() and apply_bytes() of stages whose factors are reflectors in M. */
-uint64_t tsvdi_cuda_dense_stage_bytes(const struct stage_run *own, int64_t vectors);
+/* reflectors.cu: numbers() of an M of r x c; apply() and apply_bytes() of stages whose factors are
+   reflectors in M. */
+int64_t tsvdi_cuda_dense_stage_numbers(int64_t r, int64_t c, int keep);
+uint64_t tsvdi_cuda_dense_stage_bytes(const struct cuda_device *device, const struct stage_run *own,
+                                      int64_t vectors);
 tsvd_status tsvdi_cuda_dense_stage_apply(struct tsvd_context *ctx, const struct stage_run *own,
                                          int right, int transposed, struct dense_block x,
                                          char *d_work);

@@ -611,8 +611,9 @@ out:
 }
 
 static uint64_t
-apply_bytes(const struct stage_run *own, int64_t vectors)
+apply_bytes(const struct cuda_device *device, const struct stage_run *own, int64_t vectors)
 {
+    (void)device;
     return bytes_of(own->count * own->c, bytes_of(vectors, sizeof(scalar)));
 }
 
@@ -648,7 +649,9 @@ out:
 const struct stage tsvdi_cuda_dense_cholesky_stage = {
     .number = 0,
     .right = false,
+    .superdiagonals = 0,
     .otherwise = &tsvdi_cuda_dense_qr_stage,
+    .numbers = tsvdi_cuda_dense_stage_numbers,
     .factor_bytes = factor_bytes,
     .apply_bytes = apply_bytes,
     .factor = factor_stage,

@@ -242,7 +242,9 @@ factor_stage(struct tsvd_context *ctx, const struct cuda_dense *run, const struc
 const struct stage tsvdi_cuda_dense_qr_stage = {
     .number = 1,
     .right = false,
+    .superdiagonals = 0,
     .otherwise = NULL,
+    .numbers = tsvdi_cuda_dense_stage_numbers,
     .factor_bytes = tsvdi_cuda_dense_qr_bytes,
     .apply_bytes = tsvdi_cuda_dense_stage_bytes,
     .factor = factor_stage,

@@ -80,9 +80,9 @@ class SVDInfo(NamedTuple):
         bisection of s. "device": on CUDA from d and e on the device to the
         results there, 0 on the CPU. "total": the whole call. `tsvd.linalg.svd` has
         also "reduce": from A to bidiagonal form, of which "band" is from A to a
-        band and "chase" from there, 0 for a reduction in one stage and for
-        several matrices at once; and "back": from the vectors of the bidiagonal
-        form to those of A.
+        band and "chase" from there, 0 for a reduction in one stage and, on the
+        CPU, for several matrices at once; and "back": from the vectors of the
+        bidiagonal form to those of A.
     """
 
     method: str

@@ -137,7 +137,7 @@ def svd(
         end. If it raises, the computation stops with that exception.
     tuning : mapping of str to int, optional
         Settings for experiments, as of `tsvd.svd`; and "stages": 1 or 2 forces the
-        reduction to bidiagonal form directly, or through a band, on the CPU.
+        reduction to bidiagonal form directly, or through a band.
     full_output : bool
         Return a pair, the result and a `tsvd.SVDInfo`.
 
@@ -378,9 +378,8 @@ def bidiagonalize(
     Notes
     -----
     Method: Householder reflectors from both sides [1]_; a matrix with many more
-    rows than columns, or columns than rows, goes through QR, or LQ, first [2]_. On
-    the CPU large matrices go through a band [3]_, and others with
-    ``tuning={"stages": 2}``.
+    rows than columns, or columns than rows, goes through QR, or LQ, first [2]_.
+    Large matrices go through a band [3]_, and others with ``tuning={"stages": 2}``.
 
     Accuracy: ``A - Q @ B @ P.conj().T`` and the loss of orthogonality are small multiples
     of ``max(m, n) u``, relative to the norm of A.

@@ -8,10 +8,8 @@
  * more.
  */
 #include "cpu/dense/other_side.h"
+#include "backend/other_side.h"
 #include "cpu/tuning.h"
-
-/* The least share of s_1 that is large: 1 / 16.  Residuals are then 16 times as large in U^H U. */
-enum { OTHER_SIDE_SHARE = 16 };
 
 int
 tsvdi_cpu_dense_can_make_side(const struct dense_problem *p, int keep)
@@ -27,23 +25,8 @@ int64_t
 tsvdi_cpu_dense_large_values(const struct dense_job *job, int64_t i)
 {
     const struct dense_problem *p = job->problem;
-    const real *s = job->b.s + i * p->k, *d = job->d + i * p->n, *e = job->e + i * p->n;
-    real most = 0;
-    int64_t count = 0;
 
-    for (int64_t j = 0; j < p->n; j++) { /* s_1^2 <= the largest sum of a row times of a column */
-        const real row = r_abs(d[j]) + (j + 1 < p->n ? r_abs(e[j]) : 0);
-        const real column = r_abs(d[j]) + (j > 0 ? r_abs(e[j - 1]) : 0);
-
-        most = r_max(most, r_max(row, column));
-    }
-    if (p->first == 0 && p->k > 0) {
-        most = s[0];
-    }
-    while (count < p->k && s[count] > 0 && s[count] >= most / OTHER_SIDE_SHARE) {
-        count++;
-    }
-    return 2 * count > p->k ? count : 0;
+    return large_values(p, job->b.s + i * p->k, job->d + i * p->n, job->e + i * p->n);
 }
 
 tsvd_status

@@ -374,8 +374,8 @@ typedef struct tsvd_options {
                                apart; zero: it stays whole to the end, with the same results */
     int fallback;           /* twisted: non-zero, the default: a matrix that it refuses goes to DC;
                                zero: such a matrix is TSVD_ERR_NO_CONVERGENCE */
-    int dense_stages;       /* dense, on the CPU: stages of the reduction to bidiagonal form, 1:
-                               directly, or 2: through a band; 0, the default: chosen */
+    int dense_stages;       /* dense: stages of the reduction to bidiagonal form, 1: directly, or 2:
+                               through a band; 0, the default: chosen */
     /* NULL, the default, or a function that the calling thread calls now and then, between pieces
        of work that it takes itself.  `done` is the share of the work that is done, in [0, 1].  It
        does not decrease.  An answer other than 0 stops the call with TSVD_ERR_INTERRUPTED.  If the
