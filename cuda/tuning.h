@@ -598,9 +598,13 @@
 #define BAND_RANK 512
 #endif
 
-/* [derived: a sweep takes microseconds]  chase.cu: longest wait for another block. */
+/* [derived: a sweep takes microseconds]  chase.cu: longest wait for another block, where another
+   chase can follow, and where none can. */
 #ifndef CHASE_WAIT_SECONDS
 #define CHASE_WAIT_SECONDS 4
+#endif
+#ifndef CHASE_LAST_SECONDS
+#define CHASE_LAST_SECONDS 60
 #endif
 
 /* [untuned]  small.cu: vectors of a block that applies reflectors, at least. */

@@ -264,7 +264,7 @@ struct dense_job {
     real_int *exponent; /* [count] host, out of reduce() if dense_tells_exponents(), else for the
                            back end's own use: B is 2^-exponent Q^T A P */
     double band, chase; /* out of reduce(), in seconds: its two stages; 0 if it has one, or if
-                           several matrices are reduced at once */
+                           several matrices are reduced side by side, as on the CPU */
     struct results b;   /* out of reserve(): where the SVD of B goes, in dense_ops.space */
     void *state;        /* what the back end keeps from begin() to end() */
 };

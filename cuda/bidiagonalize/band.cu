@@ -21,9 +21,6 @@
 #include "bidiagonalize/band_panel.cuh"
 #include "matrix/stages.h"
 
-/* Its share of the work: of that of the reduction, four fifths. */
-#define BAND_PROGRESS (0.8 * DENSE_REDUCED)
-
 enum {
     RANK = BAND_RANK + 2 * BAND, /* columns that L and R have, at most */
     LONG_PARTS = 6,              /* of a product with A */
@@ -85,10 +82,44 @@ share_panel(const struct cuda_device *device, int64_t rows)
     return shares;
 }
 
+/* Columns of the panel that begins where `left` columns are left.  Its rows have as many entries
+   beyond the band, or more; or none, and the panel is the last. */
+static int64_t
+panel_width(int64_t left)
+{
+    const int64_t beyond = left - BAND;
+
+    return beyond <= 0 ? left : beyond < BAND ? beyond : (int64_t)BAND;
+}
+
+/* Numbers of the slices of a panel, if they are not shared. */
+static int64_t
+slices_of(const struct cuda_device *device, int64_t rows)
+{
+    const struct band_shares shares = share_panel(device, rows);
+
+    return shares.shared ? 0 : (int64_t)shares.blocks * BAND * shares.stride;
+}
+
+/* The same of any panel: those of the first are not always the largest. */
+static int64_t
+slices_most(const struct cuda_device *device, int64_t r, int64_t c)
+{
+    int64_t most = 0, width;
+
+    for (int64_t first = 0; first < c; first += width) {
+        width = panel_width(c - first);
+        most = std::max(most, slices_of(device, r - first));
+        if (c - first > BAND) {
+            most = std::max(most, slices_of(device, c - first - BAND));
+        }
+    }
+    return most;
+}
+
 static size_t
 lay_out(const struct cuda_device *device, struct banding *b, char *base)
 {
-    const struct band_shares most = share_panel(device, b->r);
     size_t at = 0;
 
     b->left = carve<scalar>(base, &at, RANK * b->r);
@@ -99,8 +130,7 @@ lay_out(const struct cuda_device *device, struct banding *b, char *base)
         carve<scalar>(base, &at, LONG_PARTS * (BAND * std::max(b->r, (int64_t)RANK)));
     b->small = carve<scalar>(base, &at, (int64_t)BAND * RANK);
     b->t = carve<scalar>(base, &at, SQUARE);
-    b->slices =
-        carve<scalar>(base, &at, most.shared ? 0 : (int64_t)most.blocks * BAND * most.stride);
+    b->slices = carve<scalar>(base, &at, slices_most(device, b->r, b->c));
     b->parts = carve<scalar>(base, &at, (int64_t)device->multiprocessors * GRAM);
     b->gram = carve<scalar>(base, &at, GRAM);
     b->product = carve<scalar>(base, &at, SQUARE);
@@ -375,16 +405,6 @@ reduce_rows(struct cuda_call *call, struct banding *b, int64_t first, int64_t wi
     b->rank += width;
 out:
     return ret;
-}
-
-/* Columns of the panel that begins where `left` columns are left.  Its rows have as many entries
-   beyond the band, or more; or none, and the panel is the last. */
-static int64_t
-panel_width(int64_t left)
-{
-    const int64_t beyond = left - BAND;
-
-    return beyond <= 0 ? left : beyond < BAND ? beyond : (int64_t)BAND;
 }
 
 static tsvd_status

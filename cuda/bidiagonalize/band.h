@@ -21,6 +21,9 @@
 
 enum { BAND = 64, CHASE_SWEEPS = 32 };
 
+/* The progress when the band is there: four fifths of that of the reduction. */
+#define BAND_PROGRESS (0.8 * DENSE_REDUCED)
+
 /* Numbers of the band of order n. */
 static __host__ __device__ __forceinline__ int64_t
 band_numbers(int64_t n)

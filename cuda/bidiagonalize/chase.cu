@@ -523,14 +523,14 @@ number_in(struct real_message m)
     return part_in(m.word);
 }
 
-/* Whether a wait is over: it has lasted too long, or another one has.  *since: 0 at first. */
+/* Whether a wait is over: it has lasted so many seconds, or another one has.  *since: 0 at first. */
 static __device__ __forceinline__ bool
-waits_in_vain(unsigned long long *since, unsigned *failed)
+waits_in_vain(unsigned long long *since, unsigned seconds, unsigned *failed)
 {
     const unsigned long long now = nanoseconds();
 
     *since = *since == 0 ? now : *since;
-    return now - *since > CHASE_WAIT_SECONDS * 1000000000ull || *(volatile unsigned *)failed != 0;
+    return now - *since > seconds * 1000000000ull || *(volatile unsigned *)failed != 0;
 }
 
 /* The number that arrives at `from` in this step; m: what was seen there last.  Each lane of the
@@ -544,7 +544,8 @@ await_number(Message m, const Message *from, unsigned step, unsigned *failed, bo
     unsigned polls = 0;
 
     while (!*vain && __any_sync(ALL_LANES, !is_of(m, step))) {
-        if (++polls % POLLS == 0 && __any_sync(ALL_LANES, waits_in_vain(&since, failed))) {
+        if (++polls % POLLS == 0 &&
+            __any_sync(ALL_LANES, waits_in_vain(&since, CHASE_WAIT_SECONDS, failed))) {
             *vain = true;
             *(volatile unsigned *)failed = 1;
         }
@@ -867,7 +868,7 @@ await_sweep(const struct chase &run, struct chase_shared &s, int k)
         unsigned polls = 0;
 
         while (load_acquire(run.done + s.sweep - 1) < needed) {
-            if (++polls % POLLS == 0 && waits_in_vain(&since, run.failed)) {
+            if (++polls % POLLS == 0 && waits_in_vain(&since, CHASE_LAST_SECONDS, run.failed)) {
                 s.failed = 1;
                 *(volatile unsigned *)run.failed = 1;
                 break;
@@ -1128,6 +1129,7 @@ factor_stage(struct tsvd_context *ctx, const struct cuda_dense *run, const struc
             chase.q = side_of(own, i, 0);
             chase.p = side_of(own, i, 1);
         }
+        TSVD_TRY(tsvdi_check(ctx, BAND_PROGRESS));
         TSVD_TRY(tsvdi_cuda_dense_chase(ctx, &chase, d_work));
     }
 out:

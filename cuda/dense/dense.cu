@@ -342,7 +342,8 @@ dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
     const size_t count = (size_t)job->count;
     const struct cuda_piece piece[] = {{job->kind, run->in.kind, count},
                                        {job->exponent, run->in.exponent, count * sizeof(real_int)}};
-    const bool timed = run->stages > 1; /* only then it may take two stages */
+    const bool timed =
+        run->stages > 1 && run->stage[run->stages - 1].listed == &tsvdi_cuda_dense_chase_stage;
     struct stage_clock clock = {};
     char *d_work = NULL;
     tsvd_status ret = TSVD_OK;

@@ -92,7 +92,7 @@ clear(scalar (&a)[N][R], int (&row)[R])
 static __device__ __forceinline__ int
 pivot_key(scalar x)
 {
-    const int upper = upper_half(x), key = upper == 0 && x != 0 ? 1 : upper;
+    const int upper = upper_half(x), key = upper == 0 && !(x == 0) ? 1 : upper;
 
     return upper > (int)(R_INFINITY_BITS >> (R_BITS - 32)) ? 0 : key;
 }
