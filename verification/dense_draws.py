@@ -195,6 +195,9 @@ def check(made, A, device):
         if own[len(own) // 2].size != count:
             return {}, [f"{own[len(own) // 2].size} values, not {count}"]
         measured, said = check_dense(one, own, s_ref, first, made.full)
+        if min(one.shape) > EXACT and any(not value <= limit for value, limit in measured.values()):
+            s_ref = dense_singular_values(one)
+            measured, said = check_dense(one, own, s_ref, first, made.full)
         if made.eps:
             measured = _with_eps(made, one, own, s_ref, measured)
         elif made.method == DIRECT:
@@ -210,8 +213,9 @@ def check(made, A, device):
 
 
 def _reference(A):
-    """The values of one matrix. LAPACK's in double precision are right to two or three units of the
-    last place of the largest, where the bounds of large matrices are far above.
+    """The values of one matrix. LAPACK's in double precision are mostly right to two or three units
+    of the last place of the largest, where the bounds of large matrices are far above. Of equal
+    entries they may be off by hundreds: what is over a bound is measured again.
     """
     if min(A.shape) <= EXACT:
         return dense_singular_values(A)

@@ -523,7 +523,8 @@ number_in(struct real_message m)
     return part_in(m.word);
 }
 
-/* Whether a wait is over: it has lasted so many seconds, or another one has.  *since: 0 at first. */
+/* Whether a wait is over: it has lasted so many seconds, or another one has.  *since: 0 at
+   first. */
 static __device__ __forceinline__ bool
 waits_in_vain(unsigned long long *since, unsigned seconds, unsigned *failed)
 {
