@@ -1,6 +1,6 @@
 /*
- * The reduction to bidiagonal form on the device, W = Q B P^H, B real, in one stage; band.h is about
- * that in two.
+ * The reduction to bidiagonal form on the device, W = Q B P^H, B real, in one stage.  Of that
+ * in two stages band.h has more.
  *
  *   bidiagonalize/reduce.cu    panel by panel; its kernel is in reduce_panel.cuh, the phases of the
  *                              rows, and in reduce_visit.cuh, those of the columns
