@@ -27,7 +27,7 @@ large_values(const struct dense_problem *p, const real *s, const real *d, const 
     if (p->first == 0 && p->k > 0) {
         most = s[0];
     }
-    while (count < p->k && s[count] > 0 && s[count] >= most / OTHER_SIDE_SHARE) {
+    while (count < p->k && s[count] > 0 && s[count] >= most / REAL(OTHER_SIDE_SHARE)) {
         count++;
     }
     return 2 * count > p->k ? count : 0;

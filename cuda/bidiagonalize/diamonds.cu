@@ -182,7 +182,7 @@ slab_numbers(const struct cuda_device *device, int64_t n, int64_t vectors)
 {
     const int64_t columns = aligned(least(vectors, slab_most(device, n)), ALIGNED);
 
-    return (n + DIAMOND_ROWS) * (columns + aligned(WARPS_MOST * STEP_VECTORS, ALIGNED));
+    return (n + DIAMOND_ROWS) * (columns + aligned((int64_t)WARPS_MOST * STEP_VECTORS, ALIGNED));
 }
 
 /* The warps of a block, of `most_warps` at most, with which the steps take least time; 0: products

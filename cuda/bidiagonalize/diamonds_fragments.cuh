@@ -369,7 +369,7 @@ step_warps(const struct cuda_device *device)
 static double
 step_time(int warps)
 {
-    return FRAGMENT_TIME * (warps + 1) * N_PARTS;
+    return FRAGMENT_TIME * ((warps + 1) * (int)N_PARTS);
 }
 
 static tsvd_status
