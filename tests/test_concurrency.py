@@ -397,6 +397,7 @@ assert done
 
 
 def test_dense_matrices_in_threads_with_small_stacks():
+    """OpenBLAS's products for AVX2 take 24 KiB by themselves: 32 KiB are too few for them."""
     program = """
 import threading
 import numpy as np
@@ -422,7 +423,7 @@ def work():
         linalg.svd(x, method="jacobi")  # begins with vectors of "auto"
     done.append(1)
 
-threading.stack_size(32768)
+threading.stack_size(65536)
 thread = threading.Thread(target=work)
 thread.start()
 thread.join()
