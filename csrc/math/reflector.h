@@ -39,6 +39,35 @@ reflector_up(scalar alpha, real square)
 #endif
 }
 
+#ifdef __CUDACC__
+/* 1 / sqrt(x) and 1 / x to half of the digits or more. */
+static __device__ __forceinline__ real
+reflector_rough_rsqrt(real x)
+{
+    real y;
+
+#if TSVD_SINGLE
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+#else
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+#endif
+    return y;
+}
+
+static __device__ __forceinline__ real
+reflector_rough_reciprocal(real x)
+{
+    real y;
+
+#if TSVD_SINGLE
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+#else
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+#endif
+    return y;
+}
+#endif
+
 /* The norm of a vector from its square, and the norm's reciprocal.  square is in the range of
    normal numbers, and so is its reciprocal.  As rotation_normalize(), one chain of operations on a
    GPU. */
@@ -46,13 +75,8 @@ TSVD_HD real
 reflector_norm(real square, real *reciprocal)
 {
 #ifdef __CUDA_ARCH__
-    real y, rest, norm;
+    real y = reflector_rough_rsqrt(square), rest, norm;
 
-#if TSVD_SINGLE
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(square));
-#else
-    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(square));
-#endif
     rest = r_fma(-(square * y), y, 1);
     y = r_fma(y * rest, r_fma(rest, REAL(0.375), REAL(0.5)), y);
     norm = square * y;
@@ -72,14 +96,8 @@ TSVD_HD real
 reflector_reciprocal(real x)
 {
 #ifdef __CUDA_ARCH__
-    real inverse, rest;
+    const real inverse = reflector_rough_reciprocal(x), rest = r_fma(-x, inverse, 1);
 
-#if TSVD_SINGLE
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(x));
-#else
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(inverse) : "d"(x));
-#endif
-    rest = r_fma(-x, inverse, 1);
     return r_fma(inverse, r_fma(rest, rest, rest), inverse);
 #else
     return 1 / x;

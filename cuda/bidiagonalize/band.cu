@@ -46,10 +46,10 @@ struct banding {
     scalar *skinny;        /* [BAND][r] a product before T */
     scalar *parts_of_long; /* [LONG_PARTS][BAND][r or RANK] of a product over many terms */
     scalar *small;         /* [BAND][RANK] V^H L, or W^H R, transposed */
-    scalar *t;             /* [BAND][BAND] */
-    scalar *slices;        /* of panels that shared memory does not hold */
-    scalar *parts, *gram, *product, *factor, *pivot, *row;
-    unsigned *arrived; /* one of each panel */
+
+    /* What panels share: its t, workspace, and as many `arrived` as there are panels.  The rest is
+       filled in for each. */
+    struct band_panel panel;
 };
 
 bool
@@ -129,15 +129,15 @@ lay_out(const struct cuda_device *device, struct banding *b, char *base)
     b->parts_of_long =
         carve<scalar>(base, &at, LONG_PARTS * (BAND * std::max(b->r, (int64_t)RANK)));
     b->small = carve<scalar>(base, &at, (int64_t)BAND * RANK);
-    b->t = carve<scalar>(base, &at, SQUARE);
-    b->slices = carve<scalar>(base, &at, slices_most(device, b->r, b->c));
-    b->parts = carve<scalar>(base, &at, (int64_t)device->multiprocessors * GRAM);
-    b->gram = carve<scalar>(base, &at, GRAM);
-    b->product = carve<scalar>(base, &at, SQUARE);
-    b->factor = carve<scalar>(base, &at, SQUARE);
-    b->pivot = carve<scalar>(base, &at, BAND);
-    b->row = carve<scalar>(base, &at, 2 * BAND);
-    b->arrived = carve<unsigned>(base, &at, 2 * (b->c / BAND + 2));
+    b->panel.t = carve<scalar>(base, &at, SQUARE);
+    b->panel.slices = carve<scalar>(base, &at, slices_most(device, b->r, b->c));
+    b->panel.parts = carve<scalar>(base, &at, (int64_t)device->multiprocessors * GRAM);
+    b->panel.gram = carve<scalar>(base, &at, GRAM);
+    b->panel.product = carve<scalar>(base, &at, SQUARE);
+    b->panel.factor = carve<scalar>(base, &at, SQUARE);
+    b->panel.pivot = carve<scalar>(base, &at, BAND);
+    b->panel.row = carve<scalar>(base, &at, 2 * BAND);
+    b->panel.arrived = carve<unsigned>(base, &at, 2 * (b->c / BAND + 2));
     return at;
 }
 
@@ -218,7 +218,7 @@ factor_panel(struct cuda_call *call, struct banding *b, int64_t rows, int64_t wi
              int64_t ldx, scalar *v, int64_t ldv, scalar *tau, scalar *band, bool right)
 {
     const struct band_shares shares = share_panel(call->device, rows);
-    struct band_panel q = {};
+    struct band_panel q = b->panel;
     void *args[] = {&q};
     size_t bytes = BAND_SHARED;
     tsvd_status ret = TSVD_OK;
@@ -236,16 +236,8 @@ factor_panel(struct cuda_call *call, struct banding *b, int64_t rows, int64_t wi
     q.v = v;
     q.ldv = ldv;
     q.tau = tau;
-    q.t = b->t;
     q.band = band;
-    q.slices = b->slices;
-    q.parts = b->parts;
-    q.gram = b->gram;
-    q.product = b->product;
-    q.factor = b->factor;
-    q.pivot = b->pivot;
-    q.row = b->row;
-    q.arrived = b->arrived++;
+    b->panel.arrived++; /* the next panel's */
     bytes += q.shared ? BAND * (size_t)q.stride * sizeof(scalar) : 0;
     CUDA_TRY(call, cudaFuncSetAttribute(band_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         (int)bytes));
@@ -327,7 +319,7 @@ multiply_panel(struct cuda_call *call, const struct banding *b, int64_t width, i
     const struct cuda_factor adjoint = {g, ldg, 0, TSVDI_ADJOINT};
     const struct cuda_factor small = {b->small, b->rank, 0, TSVDI_AS_STORED};
     const struct cuda_factor others = {f, ldf, 0, TSVDI_AS_STORED};
-    const struct cuda_factor t = {b->t, BAND, 0, TSVDI_TRANSPOSED};
+    const struct cuda_factor t = {b->panel.t, BAND, 0, TSVDI_TRANSPOSED};
     const struct cuda_factor skinny = {b->skinny, columns, 0, TSVDI_AS_STORED};
     tsvd_status ret = TSVD_OK;
 
@@ -417,9 +409,9 @@ make_band(struct tsvd_context *ctx, struct banding *b)
 
     CUDA_TRY(call, cudaMemsetAsync(b->band, 0, (size_t)(b->c * (BAND + 1)) * sizeof(scalar),
                                    call->stream));
-    CUDA_TRY(call,
-             cudaMemsetAsync(b->arrived, 0, 2 * (size_t)(b->c / BAND + 2) * sizeof(*b->arrived),
-                             call->stream));
+    CUDA_TRY(call, cudaMemsetAsync(b->panel.arrived, 0,
+                                   2 * (size_t)(b->c / BAND + 2) * sizeof(*b->panel.arrived),
+                                   call->stream));
     for (int64_t first = 0; first < b->c; first += width, turn = 1 - turn) {
         const int64_t left = b->c - first;
         const double part = (double)left / (double)b->c;

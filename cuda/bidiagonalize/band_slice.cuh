@@ -54,7 +54,7 @@ struct band_panel {
     scalar *parts;     /* [blocks][GRAM] of X^H X; or [2][blocks][BAND] sums */
     scalar *gram;      /* [GRAM] */
     scalar *product;   /* [BAND][BAND] R so far */
-    scalar *factor;    /* [BAND][BAND] V_1 below the diagonal, U from it on; or T's inverse */
+    scalar *factor;    /* [BAND][BAND] V_1 below the diagonal, U from it on */
     scalar *pivot;     /* [BAND] 1 / the diagonal of U */
     scalar *row;       /* [2][BAND] row i as it is before step i */
     unsigned *arrived; /* [1] zero */

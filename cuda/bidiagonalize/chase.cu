@@ -92,32 +92,6 @@ struct chase_shared {
 
 /* ---- reflectors ---- */
 
-static __device__ __forceinline__ real
-approximate_rsqrt(real x)
-{
-    real y;
-
-#if TSVD_SINGLE
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-#else
-    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-#endif
-    return y;
-}
-
-static __device__ __forceinline__ real
-approximate_reciprocal(real x)
-{
-    real y;
-
-#if TSVD_SINGLE
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-#else
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-#endif
-    return y;
-}
-
 /* The reflector of a vector, from its first entry and the sum of the squares of the others, as
    reflector_of() has it.  There are no branches, and the reciprocal is begun before the norm is
    exact: |v|^2 / 2 = norm^2 + |first| norm for real entries. */
@@ -132,15 +106,15 @@ house_of(scalar first, real squares)
 #endif
     const real all = r_fma(size, size, others);
     struct house h;
-    real y = approximate_rsqrt(all), inverse, norm, rest;
+    real y = reflector_rough_rsqrt(all), inverse, norm, rest;
     bool nothing;
 
 #if TSVD_COMPLEX
     const real fixed = all + n_abs2(first); /* |v|^2 of the head and of that with the norm */
 
-    inverse = approximate_reciprocal(r_fma(2 * size, all * y, fixed));
+    inverse = reflector_rough_reciprocal(r_fma(2 * size, all * y, fixed));
 #else
-    inverse = approximate_reciprocal(r_fma(size, all * y, all));
+    inverse = reflector_rough_reciprocal(r_fma(size, all * y, all));
 #endif
     rest = r_fma(-all, y * y, 1);
     y = r_fma(r_fma(rest, REAL(0.375), REAL(0.5)), y * rest, y);

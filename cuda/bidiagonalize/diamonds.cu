@@ -130,8 +130,25 @@ steps_numbers(int64_t n)
 {
     const int64_t bytes = STEP_NUMBERS * (int64_t)sizeof(scalar);
 
-    return least(diamonds_before(n, chase_steps(n)), most(STEP_BYTES / bytes, chase_groups(n, 0))) *
+    return std::min<int64_t>(diamonds_before(n, chase_steps(n)),
+                             std::max<int64_t>(STEP_BYTES / bytes, chase_groups(n, 0))) *
            STEP_NUMBERS;
+}
+
+/* V and -V T of so many diamonds, as the kernel of the steps takes them. */
+static tsvd_status
+prepare_steps(struct cuda_call *call, int64_t diamonds, const scalar *d_reflectors, scalar *d_steps)
+{
+    const int shared = (int)sizeof(struct shared_diamond);
+    tsvd_status ret = TSVD_OK;
+
+    CUDA_TRY(call, cudaFuncSetAttribute(make_steps_kernel,
+                                        cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
+    make_steps_kernel<<<(unsigned)diamonds, PREPARE_THREADS, shared, call->stream>>>(d_reflectors,
+                                                                                     d_steps);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
 }
 
 /* All steps on the slab, with so many warps of a block. */
@@ -173,14 +190,14 @@ slab_most(const struct cuda_device *device, int64_t n)
     const int64_t all = (int64_t)device->multiprocessors * WARPS_MOST * STEP_VECTORS;
     const int64_t fit = SLAB_BYTES / ((n + DIAMOND_ROWS) * (int64_t)sizeof(scalar));
 
-    return least(all, most(fit / ALIGNED * ALIGNED, SLAB_LEAST));
+    return std::min<int64_t>(all, std::max<int64_t>(fit / ALIGNED * ALIGNED, SLAB_LEAST));
 }
 
 /* Numbers of the slab for so many vectors, or fewer. */
 static int64_t
 slab_numbers(const struct cuda_device *device, int64_t n, int64_t vectors)
 {
-    const int64_t columns = aligned(least(vectors, slab_most(device, n)), ALIGNED);
+    const int64_t columns = aligned(std::min<int64_t>(vectors, slab_most(device, n)), ALIGNED);
 
     return (n + DIAMOND_ROWS) * (columns + aligned((int64_t)WARPS_MOST * STEP_VECTORS, ALIGNED));
 }
@@ -216,7 +233,7 @@ plan_with(const struct cuda_device *device, int64_t n, int64_t vectors, int warp
     plan.vectors = aligned(blocks_for(vectors, slabs), STEP_VECTORS);
     plan.warps = warps;
     plan.columns = aligned(plan.vectors, warps > 0 ? warps * STEP_VECTORS : (int)ALIGNED);
-    plan.piece = least(piece_of(n), plan.columns);
+    plan.piece = std::min<int64_t>(piece_of(n), plan.columns);
     return plan;
 }
 
@@ -259,7 +276,8 @@ tsvdi_cuda_dense_diamonds_bytes(const struct cuda_device *device, int64_t n, int
     return n < 2 || vectors == 0
                ? 0
                : (uint64_t)lay_out(n, slab_numbers(device, n, vectors),
-                                   least(piece_of(n), aligned(vectors, ALIGNED)), NULL, &workspace);
+                                   std::min<int64_t>(piece_of(n), aligned(vectors, ALIGNED)), NULL,
+                                   &workspace);
 }
 
 static tsvd_status
@@ -274,7 +292,7 @@ apply_planned(struct tsvd_context *ctx, int64_t n, const scalar *d_reflectors, i
         struct dense_block some = x;
 
         some.d_x += at * (x.rows ? x.stride : 1);
-        some.count = least(plan->vectors, x.count - at);
+        some.count = std::min<int64_t>(plan->vectors, x.count - at);
         TSVD_TRY(copy_slab(call, some, n, workspace->slab, plan->columns, 0));
         if (plan->warps > 0) {
             TSVD_TRY(apply_steps(ctx, n, d_reflectors, some.count, plan->warps, workspace->slab,

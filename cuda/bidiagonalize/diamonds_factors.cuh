@@ -5,6 +5,8 @@
 #ifndef TSVDI_CUDA_BIDIAGONALIZE_DIAMONDS_FACTORS_CUH
 #define TSVDI_CUDA_BIDIAGONALIZE_DIAMONDS_FACTORS_CUH
 
+#include <algorithm>
+
 #include "bidiagonalize/band.h"
 
 enum {
@@ -24,21 +26,27 @@ enum {
 static_assert((int)CHASE_SWEEPS == (int)WARP, "a lane has a row of T");
 
 static int64_t
-least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t
-most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t
 aligned(int64_t n, int64_t to)
 {
     return (n + to - 1) / to * to;
+}
+
+/* The device's major compute capability; 0 if it does not have the kernel.  Where the library was
+   compiled for older devices than `least`, and the driver compiles it again for this one, the
+   kernel is empty. */
+static int
+capability_for(const struct cuda_device *device, const void *kernel, int least)
+{
+    struct cudaFuncAttributes attributes;
+    int major = 0;
+
+    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->number) !=
+            cudaSuccess ||
+        cudaFuncGetAttributes(&attributes, kernel) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return 0;
+    }
+    return attributes.ptxVersion >= least ? major : 0;
 }
 
 /* V of a diamond in shared memory, by columns, and T, by rows, first with V^H V above its

@@ -69,12 +69,12 @@ write_fragment(double2 *to, int fragment, int lane, scalar a, scalar b)
 
 /* V and -V T of a diamond, [FRAGMENTS][N_PARTS][WARP]. */
 static __global__ void
-__launch_bounds__(PREPARE_THREADS)
-    make_fragments_kernel(const scalar *reflectors, double2 *fragments)
+__launch_bounds__(PREPARE_THREADS) make_steps_kernel(const scalar *reflectors, scalar *steps)
 {
     extern __shared__ __align__(16) char shared[];
     struct shared_diamond *const d = (struct shared_diamond *)shared;
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
+    double2 *fragments = (double2 *)steps;
     scalar vt[ROWS_OF_LANE][SHARE];
 
     make_diamond(d, reflectors + (int64_t)blockIdx.x * CHASE_SWEEPS * BAND, vt);
@@ -345,21 +345,11 @@ out:
 
 /* ---- what diamonds.cu calls ---- */
 
-/* The most warps of a block that the device can run; 0: none.  Where the library was compiled for
-   older devices only, and the driver compiles it again for this one, the kernel is empty. */
+/* The most warps of a block that the device can run; 0: none. */
 static int
 step_warps(const struct cuda_device *device)
 {
-    struct cudaFuncAttributes kernel;
-    int major = 0;
-
-    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->number) !=
-            cudaSuccess ||
-        cudaFuncGetAttributes(&kernel, window_kernel<WARPS_MOST>) != cudaSuccess) {
-        (void)cudaGetLastError();
-        return 0;
-    }
-    return major == 9 && kernel.ptxVersion >= 90 &&
+    return capability_for(device, (const void *)window_kernel<WARPS_MOST>, 90) == 9 &&
                    stages_of<WARPS_MOST>::BYTES <= device->shared_most
                ? WARPS_MOST
                : 0;
@@ -370,21 +360,6 @@ static double
 step_time(int warps)
 {
     return FRAGMENT_TIME * ((warps + 1) * (int)N_PARTS);
-}
-
-static tsvd_status
-prepare_steps(struct cuda_call *call, int64_t diamonds, const scalar *d_reflectors, scalar *d_steps)
-{
-    const int shared = (int)sizeof(struct shared_diamond);
-    tsvd_status ret = TSVD_OK;
-
-    CUDA_TRY(call, cudaFuncSetAttribute(make_fragments_kernel,
-                                        cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-    make_fragments_kernel<<<(unsigned)diamonds, PREPARE_THREADS, shared, call->stream>>>(
-        d_reflectors, (double2 *)d_steps);
-    CUDA_LAUNCHED(call);
-out:
-    return ret;
 }
 
 static tsvd_status

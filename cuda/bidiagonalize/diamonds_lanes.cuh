@@ -73,7 +73,7 @@ struct alignas(16) lane_pack {
 
 /* V and -V T of a diamond. */
 static __global__ void
-__launch_bounds__(PREPARE_THREADS) make_lanes_kernel(const scalar *reflectors, scalar *to)
+__launch_bounds__(PREPARE_THREADS) make_steps_kernel(const scalar *reflectors, scalar *to)
 {
     extern __shared__ __align__(16) char shared[];
     struct shared_diamond *const d = (struct shared_diamond *)shared;
@@ -373,23 +373,12 @@ lanes_shared(int warps)
     return packs * (int)sizeof(struct lane_pack);
 }
 
-/* The most warps of a block that the device can run; 0: none.  Where the library was compiled for
-   older devices only, and the driver compiles it again for this one, the kernel is empty. */
+/* The most warps of a block that the device can run; 0: none. */
 static int
 step_warps(const struct cuda_device *device)
 {
-    struct cudaFuncAttributes kernel;
-    int major = 0, warps = WARPS_MOST;
+    int warps = capability_for(device, (const void *)lanes_kernel, 80) >= 8 ? WARPS_MOST : 0;
 
-    if (cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device->number) !=
-            cudaSuccess ||
-        cudaFuncGetAttributes(&kernel, lanes_kernel) != cudaSuccess) {
-        (void)cudaGetLastError();
-        return 0;
-    }
-    if (major < 8 || kernel.ptxVersion < 80) {
-        return 0;
-    }
     while (warps > 0 && lanes_shared(warps) > device->shared_most) {
         warps--;
     }
@@ -402,21 +391,6 @@ step_time(int warps)
 {
     /* fewer warps are better where they take equally long */
     return (warps > 4 ? LANES_TIME_MORE : LANES_TIME) + 0.01 * warps;
-}
-
-static tsvd_status
-prepare_steps(struct cuda_call *call, int64_t diamonds, const scalar *d_reflectors, scalar *d_steps)
-{
-    const int shared = (int)sizeof(struct shared_diamond);
-    tsvd_status ret = TSVD_OK;
-
-    CUDA_TRY(call, cudaFuncSetAttribute(make_lanes_kernel,
-                                        cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-    make_lanes_kernel<<<(unsigned)diamonds, PREPARE_THREADS, shared, call->stream>>>(d_reflectors,
-                                                                                     d_steps);
-    CUDA_LAUNCHED(call);
-out:
-    return ret;
 }
 
 static tsvd_status

@@ -61,7 +61,8 @@ waves_at_once(int64_t n)
 {
     const int64_t each = 2 * wave_most(n) * DIAMOND_NUMBERS * (int64_t)sizeof(scalar);
 
-    return least(least(waves_of(n), GRID_MOST), most(FACTOR_BYTES / each, 1));
+    return std::min<int64_t>(std::min<int64_t>(waves_of(n), GRID_MOST),
+                             std::max<int64_t>(FACTOR_BYTES / each, 1));
 }
 
 /* Columns of a product: as many as the cache keeps, and PIECE_LEAST at least. */
@@ -70,7 +71,7 @@ piece_of(int64_t n)
 {
     const int64_t columns = CACHE_BYTES / (n * (int64_t)sizeof(scalar));
 
-    return most(columns / PIECE_LEAST, 1) * PIECE_LEAST;
+    return std::max<int64_t>(columns / PIECE_LEAST, 1) * PIECE_LEAST;
 }
 
 /* Microseconds of all waves on so many vectors. */
@@ -157,7 +158,7 @@ apply_waves(struct tsvd_context *ctx, int64_t n, const scalar *d_reflectors, int
     CUDA_TRY(call, cudaFuncSetAttribute(wave_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                         shared));
     for (int64_t begin = 0; begin < waves; begin += at_once) {
-        const int64_t count = least(at_once, waves - begin);
+        const int64_t count = std::min<int64_t>(at_once, waves - begin);
 
         wave_kernel<<<dim3((unsigned)places, (unsigned)count), PREPARE_THREADS, shared,
                       call->stream>>>(n, d_reflectors, adjoint, begin, arrays->v, arrays->w);
@@ -168,7 +169,7 @@ apply_waves(struct tsvd_context *ctx, int64_t n, const scalar *d_reflectors, int
 
                 TSVD_TRY(apply_wave(call, n, wave_number(n, adjoint, begin + i), adjoint,
                                     arrays->v + at, arrays->w + at, d_slab + column, columns,
-                                    least(piece, columns - column), arrays->y));
+                                    std::min<int64_t>(piece, columns - column), arrays->y));
                 TSVD_TRY(tsvdi_check(ctx, 0));
             }
         }
