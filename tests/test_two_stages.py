@@ -83,6 +83,22 @@ def test_every_family(dtype, device):
             check(findings, f"{family} {dtype.__name__}", A, dense_singular_values(A), device)
 
 
+@every_dtype
+def test_values_of_matrices_with_equal_rows(dtype, device):
+    """Rounding errors of equal terms add up, and the bound of small matrices is small."""
+    rng = np.random.default_rng(0)
+    numbers = rng.integers(1, 256, 3) / 256
+    with Findings() as findings:
+        for n in (40, 47, 63, 65, 67, 80, 94, 107, 128, 144, 166, 200):
+            scales = np.exp2(-rng.integers(0, 30, n))
+            few = np.outer(rng.choice(numbers, n), rng.choice(numbers, n) * scales)
+            for kind, A in enumerate((few, np.full((n, n), 1.3), np.full((n, n), 0.7))):
+                A = A.astype(dtype)  # of rank one, also after rounding
+                s_ref = np.zeros(n)
+                s_ref[0] = np.sqrt(np.sum(double(A).real.astype(np.longdouble) ** 2))
+                check(findings, f"{n}, kind {kind}, {dtype.__name__}", A, s_ref, device)
+
+
 @pytest.mark.parametrize("dtype", [np.float64, np.complex64])
 def test_large_matrices(dtype, device):
     """Where vectors of one side may be made from those of the other."""

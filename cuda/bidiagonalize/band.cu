@@ -23,8 +23,8 @@
 
 enum {
     RANK = BAND_RANK + 2 * BAND, /* columns that L and R have, at most */
-    LONG_PARTS = 6,              /* of a product with A */
-    LONG_LEAST = 16,             /* terms of a part, at least */
+    LONG_PARTS = 12,             /* of a product over many terms */
+    LONG_ALIGNED = 1024,         /* from so many terms on, parts begin at multiples of 8 */
     SUM_THREADS = 256,
     COPY_LINES = 8
 };
@@ -278,18 +278,19 @@ __launch_bounds__(SUM_THREADS) sum_kernel(int64_t size, const scalar *part, scal
 }
 
 /* to = v a, [width][columns], over many terms.  Rounding errors of equal terms have the same sign,
-   and add up to about eps / 5 a term: more than the bound of values allows.  So the sums are made
-   in parts.  That also keeps more multiprocessors busy.  step: numbers between a term of a and the
+   and add up to eps / 5 a term: more than the bound of values allows.  So the sums are made in
+   parts.  That also keeps more multiprocessors busy.  step: numbers between a term of a and the
    next. */
 static tsvd_status
 multiply_long(struct cuda_call *call, const struct banding *b, int64_t width, int64_t terms,
               int64_t columns, struct cuda_factor v, struct cuda_factor a, int64_t step, scalar *to)
 {
-    const int64_t each = terms / (8 * LONG_PARTS) * 8, rest = terms - LONG_PARTS * each;
+    const int64_t unit = terms < LONG_ALIGNED ? 1 : 8;
+    const int64_t each = terms / (unit * LONG_PARTS) * unit, rest = terms - LONG_PARTS * each;
     const int64_t size = width * columns;
     tsvd_status ret = TSVD_OK;
 
-    if (each < LONG_LEAST) {
+    if (each == 0) {
         return tsvdi_cuda_multiply_add(call, SCALAR_KIND, width, columns, terms, 1, v, a, 0, to,
                                        columns, 0, 1);
     }

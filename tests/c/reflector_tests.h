@@ -4,6 +4,7 @@
 #ifndef TSVD_TESTS_REFLECTOR_H
 #define TSVD_TESTS_REFLECTOR_H
 
+#include "cpu/matrix/matrix.h"
 #include "math/reflector.h"
 #include "rotation_tests.h"
 
@@ -111,6 +112,38 @@ test_reflector(void)
     h = reflector_of(3, x, 1, v);
     CHECK(h.beta == 3 && h.tau == 0 && v[0] == 0, "beta = %g, tau = %g", (double)h.beta,
           (double)h.tau);
+}
+
+/* One large entry and many equal ones, the squares of which are about an eps of its square: the
+   errors of a sum as they come would have one sign.  All are so small that squares underflow, or
+   they are not. */
+static void
+test_reflector_of_a_long_vector(void)
+{
+    enum { LONG = 3000 };
+    static real x[LONG];
+
+    for (int k = 0; k < 3; k++) {
+        const real scale = k == 0 ? 1 : k == 1 ? r_pow2(-R_BIAS / 2) : r_pow2(-R_BIAS + 40);
+
+        for (int count = 2; count <= LONG; count = 3 * count / 2) {
+            const int large = count / 3;
+            long double square = 1;
+            scalar tau;
+            real beta;
+
+            for (int i = 0; i < count; i++) {
+                x[i] = scale * (i == large ? 1 : REAL(0.77) * r_sqrt(R_EPS));
+            }
+            tau = tsvdi_cpu_dense_reflector(count, x, &beta);
+            for (int i = 1; i < count; i++) {
+                square += (long double)x[i] * x[i];
+            }
+            CHECK(fabsl((long double)tau * square - 2) <= 16 * (long double)R_EPS,
+                  "%d entries times %g: not orthogonal by %Lg eps", count, (double)scale,
+                  ((long double)tau * square - 2) / (long double)R_EPS);
+        }
+    }
 }
 
 #endif

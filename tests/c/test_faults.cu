@@ -275,6 +275,7 @@ test_call(tsvd_dtype dtype, struct call_shape shape)
     t.call = make_call(dtype, shape);
     t.call.options = tsvd_options_default();
     t.call.options.method = shape.method;
+    t.call.options.dense_stages = shape.stages;
     t.call.options.eps = shape.method == TSVD_METHOD_GIVENS ? 0.1 : -1;
     CHECK(run_call(t.handle, &t.call, &error) == TSVD_OK, "%s", error.text); /* loads kernels */
     before = trimmed(&t);
@@ -338,6 +339,8 @@ main(void)
         BIDIAGONAL(GIVENS, 150, 1, 1),
         DENSE(AUTO, 12, 8, 30, 1),
         DENSE(AUTO, 150, 140, 1, 1),
+        DENSE_TWO_STAGES(330, 270, 1, 1),
+        DENSE_TWO_STAGES(200, 200, 2, 0),
         DENSE(JACOBI, 30, 12, 20, 1), /* a warp per matrix, */
         DENSE(JACOBI, 50, 90, 3, 1),  /* or a block */
         DENSE(JACOBI, 40, 40, 5, 0),

@@ -22,6 +22,7 @@ main(void)
     test_rotation_lift();
     test_turns();
     test_reflector();
+    test_reflector_of_a_long_vector();
     test_triangle();
     test_sturm();
     test_sturm_at_values();

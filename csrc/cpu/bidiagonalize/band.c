@@ -21,7 +21,11 @@
 
 enum {
     /* Columns that L and R have at most. */
-    RANK = CPU_BAND_RANK + 2 * CPU_BAND
+    RANK = CPU_BAND_RANK + 2 * CPU_BAND,
+    /* Smaller matrices come here only on demand.  Entries of A that the panels before have nearly
+       cancelled would bring their rounding errors into the products of later ones, and the bound on
+       the values' error is small. */
+    DEFERRING_FROM = CPU_BAND_VALUES_FROM
 };
 
 /* A reduction under way. */
@@ -34,21 +38,23 @@ struct banding {
     scalar *right;  /* [RANK][columns] R */
     scalar *skinny; /* [CPU_BAND][rows] products with V or W, and rows of A */
     scalar *small;  /* [CPU_BAND][RANK] products L^H V, R^H W */
-    scalar *t, *gram;
-    int64_t rank; /* columns that L and R have */
+    scalar *t, *gram, *sums;
+    int64_t rank;  /* columns that L and R have */
+    int deferring; /* A - L R^H replaces A when L is full, not at once */
 };
 
 static int64_t
 workspace(int64_t rows, int64_t columns, int threads)
 {
     return tsvdi_cpu_dense_multiply_workspace(rows, threads) + RANK * (rows + columns) +
-           CPU_BAND * rows + CPU_BAND * RANK + 2 * CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK;
+           CPU_BAND * rows + CPU_BAND * RANK + 3 * CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK;
 }
 
 static struct banding
 banding_of(struct dense_run *run, int worker, struct dense_matrix m)
 {
-    struct banding b = {.run = run, .worker = worker, .m = m};
+    struct banding b = {
+        .run = run, .worker = worker, .m = m, .deferring = m.columns >= DEFERRING_FROM};
 
     /* tsvdi_cpu_dense_qr() takes the beginning */
     b.left = worker_work(run, worker) + tsvdi_cpu_dense_multiply_workspace(m.rows, run->threads);
@@ -57,6 +63,7 @@ banding_of(struct dense_run *run, int worker, struct dense_matrix m)
     b.small = b.skinny + CPU_BAND * m.rows;
     b.t = b.small + CPU_BAND * RANK;
     b.gram = b.t + CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK;
+    b.sums = b.gram + CPU_REFLECTORS_BLOCK * CPU_REFLECTORS_BLOCK;
     return b;
 }
 
@@ -258,7 +265,7 @@ out:
 static tsvd_status
 make_factor(const struct banding *b, const struct dense_reflectors *r, scalar *v, int64_t ldv)
 {
-    struct dense_factor to = {.v = v, .t = b->t, .gram = b->gram, .stride = ldv};
+    struct dense_factor to = {.v = v, .t = b->t, .gram = b->gram, .sums = b->sums, .stride = ldv};
 
     return tsvdi_cpu_dense_factor(b->run, b->worker, r, &to, b->done);
 }
@@ -272,8 +279,12 @@ reduce_columns(struct banding *b, struct dense_run *run, int64_t first, int64_t 
     const struct dense_matrix panel = {m.a + first * (m.stride + 1), m.rows - first, width,
                                        m.stride};
     const int64_t next = first + width, right = m.columns - next;
-    const struct dense_reflectors q = {
-        .a = panel.a, .tau = tau + first, .stride = m.stride, .count = width, .length = panel.rows};
+    const struct dense_reflectors q = {.a = panel.a,
+                                       .tau = tau + first,
+                                       .stride = m.stride,
+                                       .count = width,
+                                       .length = panel.rows,
+                                       .terms = terms_of(m.columns)};
     scalar *v = b->left + b->rank * m.rows + first, *z = b->right + b->rank * m.columns + next;
     tsvd_status ret = TSVD_OK;
 
@@ -315,8 +326,12 @@ reduce_rows(struct banding *b, struct dense_run *run, int64_t first, int64_t wid
     scalar *rows = m.a + next * m.stride + first;
     scalar *w = b->right + b->rank * m.columns + next, *y = b->left + b->rank * m.rows + next;
     const struct dense_matrix panel = {b->skinny + inside, length, width, m.rows};
-    const struct dense_reflectors p = {
-        .a = panel.a, .tau = tau + first, .stride = m.rows, .count = width, .length = length};
+    const struct dense_reflectors p = {.a = panel.a,
+                                       .tau = tau + first,
+                                       .stride = m.rows,
+                                       .count = width,
+                                       .length = length,
+                                       .terms = terms_of(m.columns)};
     tsvd_status ret = TSVD_OK;
 
     for (int64_t j = 0; j < right; j++) {
@@ -355,6 +370,21 @@ out:
     return ret;
 }
 
+/* A - L R^H replaces A, in the rows and columns from here on. */
+static tsvd_status
+update(struct banding *b, int64_t row, int64_t column)
+{
+    const struct dense_matrix m = b->m;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(subtract_deferred(b, m.rows - row, m.columns - column, b->left + row, m.rows,
+                               b->right + column, m.columns, m.a + column * m.stride + row,
+                               m.stride));
+    b->rank = 0;
+out:
+    return ret;
+}
+
 static tsvd_status
 factor(struct cpu_dense *state, int worker, const struct stage_run *own, int64_t i)
 {
@@ -379,14 +409,12 @@ factor(struct cpu_dense *state, int worker, const struct stage_run *own, int64_t
         if (width == left) {
             break;
         }
+        if (!b.deferring) {
+            TSVD_TRY(update(&b, first, first + width));
+        }
         TSVD_TRY(reduce_rows(&b, run, first, width, tau_p, band, own->keep != KEEP_VALUES));
-        if (b.rank >= CPU_BAND_RANK) {
-            const int64_t next = first + width;
-
-            TSVD_TRY(subtract_deferred(&b, m.rows - next, m.columns - next, b.left + next, m.rows,
-                                       b.right + next, m.columns, m.a + next * (m.stride + 1),
-                                       m.stride));
-            b.rank = 0;
+        if (!b.deferring || b.rank >= CPU_BAND_RANK) {
+            TSVD_TRY(update(&b, first + width, first + width));
         }
     }
     add_seconds(run, clock, &state->job->band);

@@ -22,17 +22,7 @@ tsvdi_cpu_jacobi_norm(int64_t count, const scalar *x)
         square = n_real(tsvdi_kernels()->dot(count, x, x));
     }
     if (square < REFLECTOR_SMALL) {
-        square = 0;
-        for (int64_t i = 0; i < count; i++) {
-            const real *part = (const real *)&x[i];
-
-            for (int k = 0; k < N_PARTS; k++) {
-                const real up = REFLECTOR_UP * part[k];
-
-                square = r_fma(up, up, square);
-            }
-        }
-        return r_sqrt(square) * REFLECTOR_DOWN;
+        return r_sqrt(tsvdi_cpu_dense_square_up(count, x)) * REFLECTOR_DOWN;
     }
     return r_sqrt(square);
 }

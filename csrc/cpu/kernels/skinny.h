@@ -26,6 +26,10 @@ enum {
        L1 cache: products of float64 took up to 1.6 times as long (EPYC, n = 2000). */
     SKINNY_TERMS = 4 * LINE,
 
+    /* The same where there are few: rounding errors of equal terms add up, and the bound is
+       small. */
+    SKINNY_FEW = 8,
+
     /* Entries are fetched so many rows before they are used. */
     AHEAD = 24
 };
@@ -97,8 +101,7 @@ static inline __attribute__((always_inline)) void
 skinny_rows(int64_t rows, int64_t terms, const real *a, int64_t down, int64_t right, const real *x,
             real *y)
 {
-    /* rounding errors of equal terms add up: where there are few, the bound is small */
-    const int64_t block = terms < 8 * SKINNY_TERMS ? SKINNY_TERMS / 4 : SKINNY_TERMS;
+    const int64_t block = terms < 8 * SKINNY_TERMS ? SKINNY_FEW : SKINNY_TERMS;
 
     for (int64_t t = 0; t < terms; t += block) {
         const int64_t some = terms - t < block ? terms - t : block;

@@ -120,6 +120,11 @@ struct dense_matrix {
 tsvd_status tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m,
                                scalar *tau, double done, double share);
 
+/* reflectors.c: the sum of the squares of the parts of REFLECTOR_UP x, x [count].  One large square
+   and many that are equal would lose an eps each if they were added as they come: the sum has what
+   is lost. */
+real tsvdi_cpu_dense_square_up(int64_t count, const scalar *x);
+
 /* reflectors.c: the sum of the squares of up x_1, up x_2, ..., for the reflector of x [count] (see
    reflector_up()). */
 real tsvdi_cpu_dense_square(int64_t count, const scalar *x, real *up);
@@ -180,6 +185,7 @@ struct dense_factor {
     scalar *v;    /* V by columns, `stride` numbers apart, with its ones and zeros */
     scalar *t;    /* T by columns, CPU_REFLECTORS_BLOCK numbers apart */
     scalar *gram; /* [CPU_REFLECTORS_BLOCK][CPU_REFLECTORS_BLOCK] V^H V */
+    scalar *sums; /* the same, for partial sums of V^H V */
     int64_t stride;
 };
 

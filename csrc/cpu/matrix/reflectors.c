@@ -13,25 +13,28 @@
 #include "math/reflector.h"
 
 real
+tsvdi_cpu_dense_square_up(int64_t count, const scalar *x)
+{
+    const real *part = (const real *)x;
+    real sum = 0, rest = 0; /* rest: what the sum has lost by rounding */
+
+    for (int64_t i = 0; i < N_PARTS * count; i++) {
+        const real term = REFLECTOR_UP * part[i] * (REFLECTOR_UP * part[i]), next = sum + term;
+
+        rest += sum > term ? sum - next + term : term - next + sum;
+        sum = next;
+    }
+    return sum + rest;
+}
+
+real
 tsvdi_cpu_dense_square(int64_t count, const scalar *x, real *up)
 {
     scalar sum;
-    real square;
 
     tsvdi_kernels()->dots(count - 1, 1, x + 1, 0, x + 1, &sum);
-    square = n_real(sum);
-    *up = reflector_up(x[0], square);
-    if (*up != 1) {
-        square = 0;
-        for (int64_t i = 1; i < count; i++) {
-            const real *part = (const real *)&x[i];
-
-            for (int k = 0; k < N_PARTS; k++) {
-                square = r_fma(*up * part[k], *up * part[k], square);
-            }
-        }
-    }
-    return square;
+    *up = reflector_up(x[0], n_real(sum));
+    return *up == 1 ? n_real(sum) : tsvdi_cpu_dense_square_up(count - 1, x + 1);
 }
 
 scalar
@@ -459,9 +462,11 @@ tsvdi_cpu_dense_factor(const struct dense_run *run, int worker, const struct den
     struct block b = {.v = to->v,
                       .t = to->t,
                       .gram = to->gram,
+                      .other = to->sums,
                       .width = r->count,
                       .length = r->length,
-                      .stride = to->stride};
+                      .stride = to->stride,
+                      .terms = r->terms};
 
     copy_block(r, 0, 0, &b);
     return make_t(&caller, r->tau, 0, &b);
