@@ -20,8 +20,19 @@ from tsvd import linalg
 BOUNDS = {key: measures.BOUNDS[key](0) for key in ("residual", "orthogonality")}
 
 
+class OnDevice:
+    """What measure() asks a case for on the GPU."""
+
+    def tensor(self):
+        return on_device(self.make())
+
+    def timings(self, of_peer):
+        """Calls that are timed, unless they are very short or long."""
+        return REPEATS
+
+
 @dataclass(frozen=True)
-class Case:
+class Case(OnDevice):
     """A call: matrices in the batch (0: one, not a batch), rows and columns, and its target.
 
     target: seconds on CUDA; on the CPU NumPy's time over ours. count: how many leading values are
@@ -223,8 +234,8 @@ def _on_cpu(run, case):
 
 
 def _on_cuda(run, case):
-    A = on_device(case.make())
-    seconds, found = timed_on_device(lambda: case.ours(A))
+    A = case.tensor()
+    seconds, found = timed_on_device(lambda: case.ours(A), case.timings(False))
     record = record_of(case, seconds) | case.errors_there(A, found)
     found = None
     for name, call in case.peers(A):
@@ -233,7 +244,7 @@ def _on_cuda(run, case):
             record["peers"][name] = {"note": "the time is up"}
             continue
         try:
-            seconds, theirs = timed_on_device(call)
+            seconds, theirs = timed_on_device(call, case.timings(True))
             record["peers"][name] = beside(record, seconds) | case.peer_errors(A, theirs)
         except Exception as error:  # another library may raise anything
             record["peers"][name] = {"note": f"failed: {error}".splitlines()[0][:200]}

@@ -14,7 +14,7 @@ from tsvd import linalg
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(dense.OnDevice):
     """A call: matrices in the batch (0: one, not a batch), their order, and its target.
 
     target: seconds on CUDA, None for none; on the CPU NumPy's time over ours.

@@ -27,6 +27,11 @@ class Case(dense.Case):
         torch.manual_seed(self.rows)
         return torch.randn(self.rows, self.columns, dtype=getattr(torch, self.dtype), device="cuda")
 
+    def timings(self, of_peer):
+        if self.rows >= (PEER_LARGE if of_peer else LARGE):
+            return 1
+        return 3 if of_peer else 5
+
     def peers(self, A):
         import torch
 
@@ -56,24 +61,6 @@ CASES = (
         for n, ms in ((8192, 700), (16_384, 5000))
     ),
 )
-
-
-def measure(run, case):
-    A = case.tensor()
-    seconds, found = timed_on_device(lambda: case.ours(A), 1 if case.rows >= LARGE else 5)
-    record = dense.record_of(case, seconds) | case.errors_there(A, found)
-    found = None
-    for name, call in case.peers(A):
-        dense.release()
-        if run.left() < 0:
-            record["peers"][name] = {"note": "the time is up"}
-            continue
-        seconds, theirs = timed_on_device(call, 1 if case.rows >= PEER_LARGE else 3)
-        record["peers"][name] = dense.beside(record, seconds) | case.peer_errors(A, theirs)
-        theirs = None
-    A = call = None
-    dense.release()
-    return record
 
 
 # ---- the stages ----
@@ -133,7 +120,7 @@ GROUP = Group(
         Part(
             "cases",
             lambda run: CASES,
-            measure,
+            dense.measure,
             "what:<44 median:s residual:.3f orthogonality:.3f peers:<1",
             dense.shown,
         ),

@@ -598,8 +598,8 @@
 #define BAND_RANK 512
 #endif
 
-/* [derived: a sweep takes microseconds]  chase.cu: longest wait for another block, where another
-   chase can follow, and where none can. */
+/* [derived: a sweep takes microseconds]  chase_systolic.cuh, chase_ordinary.cuh: longest wait for
+   another block, where another chase can follow, and where none can. */
 #ifndef CHASE_WAIT_SECONDS
 #define CHASE_WAIT_SECONDS 4
 #endif

@@ -27,6 +27,7 @@
 #     sweep       cliffs: times over sizes in steps of 1.2                               5 min
 #     cube        values of dense matrices up to n = 40,960, against the cube            5 min
 #     stress    * random draws, each checked (TSVD_STRESS_SEED: random seed, 0)         4 min
+#     staged      in two stages: random draws, and the search for the worst              8 min
 #     attack      on the CPU: random draws, small matrices, the search for the worst     8 min
 #     crossover   the orders from which on one method or device is faster             1.5 min
 #     gpu         the pipeline of Givens rotations against time limits                0.5 min
@@ -112,6 +113,17 @@ stress() {
     return $failed
 }
 
+# No draw begins after five minutes, and no climb after 100 seconds more.  What is over a bound is
+# then measured in extended precision, which takes a minute.
+staged() {
+    local failed=0
+    verify dense 5000 --stages 2 --device cuda --seconds 300 \
+        --seed "${TSVD_STRESS_SEED:-0}" -o "$out/stress_stages_2_cuda.json" || failed=1
+    verify evolve 1000000000 --target stages --device cuda --seconds 100 \
+        --seed "${TSVD_STRESS_SEED:-0}" -o "$out/stress_evolve_stages_cuda.json" || failed=1
+    return $failed
+}
+
 # By several processes if pytest-xdist is there.  With all threads each they would hinder one
 # another.  Tests that watch the memory of the device come last.
 cuda_tests() {
@@ -185,6 +197,7 @@ run_part() {
     sweep) benchmark sweep --device cuda -o "$out/sweep_cuda.json" ;;
     cube) benchmark sweep --device cuda --group cube -o "$out/cube_cuda.json" ;;
     stress) stress ;;
+    staged) staged ;;
     attack) attack ;;
     crossover) benchmark crossover --device cuda --repeats 3 -o "$out/crossover_cuda.json" ;;
     gpu)
@@ -215,7 +228,7 @@ done
 for name in "${parts[@]}"; do
     case $name in
     tests) printf '\n=== tests\n' && tail -n 1 "$out/tests.log" ;;
-    vectors | values | select | batch | transfers | twisted | dense | stages | jacobi | inverse | complex | eps | wheels | sweep | cube | stress | attack | crossover | gpu | checksums | against)
+    vectors | values | select | batch | transfers | twisted | dense | stages | jacobi | inverse | complex | eps | wheels | sweep | cube | stress | staged | attack | crossover | gpu | checksums | against)
         printf '\n=== %s\n' "$name" && cat "$out/$name.log"
         ;;
     esac

@@ -223,7 +223,7 @@ ENDLESS = {
     "dense, by columns": MESSAGES,  # order 65 took more than 25 s, order 130 more than 300 s
     "dense, large": MESSAGES,
     "dense, out of shared memory": MESSAGES,
-    "dense, two stages": "cells of a chase poll for messages (cuda/bidiagonalize/chase.cu)",
+    "dense, two stages": "cells of a chase poll for messages (bidiagonalize/chase_systolic.cuh)",
     "jacobi, from the fast method": MESSAGES,
     "values, many": "each round of counts would take minutes",
 }

@@ -12,7 +12,8 @@
  *     Z = (A^H V - R L^H V) T,   Y = (A W - L R^H W) S,
  *
  * the latter with Z in R already.  These two products read A, for BAND vectors at once.  When L has
- * BAND_RANK columns, A - L R^H replaces A.  Mirrors csrc/cpu/bidiagonalize/band.c.
+ * BAND_RANK columns, A - L R^H replaces A.  Mirrors csrc/cpu/bidiagonalize/band.c, but for
+ * small matrices, which are deferred too.
  *
  * All arrays have contiguous columns.  To the products, which take rows, they are transposed.
  */
@@ -24,7 +25,8 @@
 enum {
     RANK = BAND_RANK + 2 * BAND, /* columns that L and R have, at most */
     LONG_PARTS = 12,             /* of a product over many terms */
-    LONG_ALIGNED = 1024,         /* from so many terms on, parts begin at multiples of 8 */
+    LONG_ALIGNED = 1024,         /* from so many terms on, parts begin at multiples of 8: below,
+                                    equal parts count more than aligned ones */
     SUM_THREADS = 256,
     COPY_LINES = 8
 };

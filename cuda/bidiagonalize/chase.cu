@@ -1,7 +1,9 @@
 /*
  * A band on the device: N = Q B P^H, B bidiagonal, by chasing (Lang, Parallel Comput. 25 (1999)).
  *
- * The systolic chase is made where its cells run at once, the ordinary one else.
+ *     chase_systolic.cuh   where all of its cells run at once
+ *     chase_ordinary.cuh   else, or where a message has not come in time
+ *     chase_step.cuh       what both have
  */
 #include "bidiagonalize/chase_ordinary.cuh"
 #include "bidiagonalize/chase_systolic.cuh"
@@ -67,7 +69,8 @@ out:
 
 typedef void chase_function(struct chase);
 
-/* *kernel: the systolic one whose cells and source run at once; NULL: there are too many. */
+/* *kernel: the systolic one whose cells and source run at once; NULL: there are too many
+   cells. */
 static tsvd_status
 choose_systolic(struct cuda_call *call, const struct chase *run, chase_function **kernel)
 {

@@ -1,6 +1,6 @@
 /*
- * The ordinary chase of a band, for bands that have more steps than blocks run at once, and for when
- * a message of the systolic one does not come in time.
+ * The ordinary chase of a band: where it has more steps than blocks run at once, and where a
+ * message of the systolic chase has not come in time.
  *
  * A block makes a sweep, and has the window in registers for one step.  A block waits only for a
  * sweep that a running block has.

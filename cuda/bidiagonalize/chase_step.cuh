@@ -1,7 +1,6 @@
 /*
- * A step of the chase of a band, as both kernels make it, chase_systolic.cuh and
- * chase_ordinary.cuh: its reflectors, its window in a block's registers, and the end of a wait for
- * another block.
+ * What both chases of a band are made of: the reflectors of a step, its window in a block's
+ * registers, and the end of a wait.  chase_systolic.cuh and chase_ordinary.cuh include it.
  *
  * Step k of sweep i works on the window [D N] of the rows c .. c + BAND - 1 and of the columns c ..
  * c + 2 BAND - 1, where c = i + 1 + BAND k:
@@ -56,7 +55,8 @@ struct house {
 };
 
 struct chase_shared {
-    scalar above[2][WINDOW]; /* the row above in the columns of D, zeros in N; by turns of sweeps */
+    scalar above[2][WINDOW];          /* the row above in the columns of D, zeros in N; by turns of
+                                         sweeps, or of steps */
     scalar part[CHASE_WARPS][WINDOW]; /* each warp's part of the sums of columns */
     scalar first_row[WINDOW];         /* the first row before L */
     scalar next_row[WINDOW];          /* N's first row after L; zeros in the columns of D */

@@ -83,6 +83,7 @@ await_number(Message m, const Message *from, unsigned step, unsigned *failed, bo
     __syncwarp();
     return number_in(m);
 }
+
 /* ---- the cells and the source ---- */
 
 /* The source: hands out the rows that B is made of.  It is one warp. */

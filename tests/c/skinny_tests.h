@@ -66,7 +66,7 @@ static void
 test_skinny(void)
 {
     const int64_t sizes[] = {1, 2, 3, 4, 5, 6, 7, 13, 23, 24, 25, 47, 48, 49, 50, 97};
-    const int64_t terms[] = {1, 2, 31, 32, 33, 63, 64, 65, 128, 129, 300};
+    const int64_t terms[] = {1, 2, 7, 8, 9, 31, 32, 33, 63, 64, 65, 128, 129, 300, 600};
     const struct cpu_kernels *kernels[] = {tsvdi_kernels(), NULL};
 
 #if TSVD_X86_KERNELS
@@ -76,7 +76,7 @@ test_skinny(void)
 #endif
     for (int k = 0; k < 2 && kernels[k] != NULL && kernels[k]->skinny != NULL; k++) {
         for (int i = 0; i < 16; i++) {
-            for (int j = 0; j < 11; j++) {
+            for (int j = 0; j < 15; j++) {
                 check_skinny(kernels[k], sizes[i], terms[j], 0);
                 check_skinny(kernels[k], sizes[i], terms[j], 1);
             }

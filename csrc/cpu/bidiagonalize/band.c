@@ -11,8 +11,10 @@
  *     Z = (A^H V - R L^H V) T,   Y = (A W - L R^H W) S,
  *
  * the latter with Z in R already.  These two products read A, for CPU_BAND vectors at once.  When L
- * has CPU_BAND_RANK columns, A - L R^H replaces A.
+ * has CPU_BAND_RANK columns, A - L R^H replaces A; of small matrices at once, after each QR and
+ * each LQ.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "cpu/bidiagonalize/band.h"
@@ -22,11 +24,14 @@
 enum {
     /* Columns that L and R have at most. */
     RANK = CPU_BAND_RANK + 2 * CPU_BAND,
-    /* Smaller matrices come here only on demand.  Entries of A that the panels before have nearly
-       cancelled would bring their rounding errors into the products of later ones, and the bound on
-       the values' error is small. */
+
+    /* From so many columns on updates are deferred.  Then entries of A that the panels before have
+       nearly cancelled bring their rounding errors into later products.  Of small matrices the
+       bound on the values' error is small, and they come here only on demand. */
     DEFERRING_FROM = CPU_BAND_VALUES_FROM
 };
+
+static_assert(2 * CPU_BAND <= CPU_REFLECTORS_BLOCK, "a panel's vectors and T have room");
 
 /* A reduction under way. */
 struct banding {
@@ -34,13 +39,13 @@ struct banding {
     int worker;
     double done;
     struct dense_matrix m;
-    scalar *left;   /* [RANK][rows] L */
-    scalar *right;  /* [RANK][columns] R */
-    scalar *skinny; /* [CPU_BAND][rows] products with V or W, and rows of A */
-    scalar *small;  /* [CPU_BAND][RANK] products L^H V, R^H W */
-    scalar *t, *gram, *sums;
-    int64_t rank;  /* columns that L and R have */
-    int deferring; /* A - L R^H replaces A when L is full, not at once */
+    scalar *left;            /* [RANK][rows] L */
+    scalar *right;           /* [RANK][columns] R */
+    scalar *skinny;          /* [CPU_BAND][rows] products with V or W, and rows of A */
+    scalar *small;           /* [CPU_BAND][RANK] products L^H V, R^H W */
+    scalar *t, *gram, *sums; /* as in struct dense_factor */
+    int64_t rank;            /* columns that L and R have */
+    int deferring;           /* A - L R^H replaces A when L is full, not at once */
 };
 
 static int64_t
@@ -261,6 +266,14 @@ out:
     return ret;
 }
 
+/* Terms of a partial sum of V^H V, as in struct dense_reflectors.  Where updates are deferred, sums
+   by parts gain nothing, and one thread would make them. */
+static int64_t
+gram_terms(const struct banding *b)
+{
+    return b->deferring ? 0 : terms_of(b->m.columns);
+}
+
 /* V of a panel of reflectors to `v`, and T. */
 static tsvd_status
 make_factor(const struct banding *b, const struct dense_reflectors *r, scalar *v, int64_t ldv)
@@ -284,7 +297,7 @@ reduce_columns(struct banding *b, struct dense_run *run, int64_t first, int64_t 
                                        .stride = m.stride,
                                        .count = width,
                                        .length = panel.rows,
-                                       .terms = terms_of(m.columns)};
+                                       .terms = gram_terms(b)};
     scalar *v = b->left + b->rank * m.rows + first, *z = b->right + b->rank * m.columns + next;
     tsvd_status ret = TSVD_OK;
 
@@ -331,7 +344,7 @@ reduce_rows(struct banding *b, struct dense_run *run, int64_t first, int64_t wid
                                        .stride = m.rows,
                                        .count = width,
                                        .length = length,
-                                       .terms = terms_of(m.columns)};
+                                       .terms = gram_terms(b)};
     tsvd_status ret = TSVD_OK;
 
     for (int64_t j = 0; j < right; j++) {
@@ -370,7 +383,7 @@ out:
     return ret;
 }
 
-/* A - L R^H replaces A, in the rows and columns from here on. */
+/* A - L R^H replaces A from `row` and `column` on, and L and R become empty. */
 static tsvd_status
 update(struct banding *b, int64_t row, int64_t column)
 {
@@ -409,7 +422,7 @@ factor(struct cpu_dense *state, int worker, const struct stage_run *own, int64_t
         if (width == left) {
             break;
         }
-        if (!b.deferring) {
+        if (!b.deferring) { /* reduce_rows() reads the rows from `first` on */
             TSVD_TRY(update(&b, first, first + width));
         }
         TSVD_TRY(reduce_rows(&b, run, first, width, tau_p, band, own->keep != KEEP_VALUES));

@@ -26,8 +26,8 @@ enum {
        L1 cache: products of float64 took up to 1.6 times as long (EPYC, n = 2000). */
     SKINNY_TERMS = 4 * LINE,
 
-    /* The same where there are few: rounding errors of equal terms add up, and the bound is
-       small. */
+    /* Terms of a block where a row has fewer than 8 SKINNY_TERMS in all: rounding errors of equal
+       terms add up, and of small matrices the bound on the values' error is small. */
     SKINNY_FEW = 8,
 
     /* Entries are fetched so many rows before they are used. */
