@@ -8,7 +8,8 @@ PRESET ?= asan
 KERNELS ?=
 # Settings for CMake.  Where no GPU is visible, code for one could not run: it is not compiled.
 export CMAKE_ARGS ?= $(if $(shell nvidia-smi --list-gpus 2>/dev/null),,-DTSVD_CUDA=OFF)
-# How many tests run at once.
+# How many tests run at once.  NumPy's BLAS has one thread in each: threads of several processes that
+# spin would take the processors from one another.
 PROCESSES ?= $(shell nproc)
 # More arguments for pytest, the benchmarks or the verification.
 ARGS ?=
@@ -31,7 +32,7 @@ demo: .venv/tsvd .venv/progress ## decompose bidiagonal matrices that come from 
 	$(BIN)/python -m tsvd demo
 
 test: .venv/tsvd .venv/test ## run the Python tests (ARGS="-m slow": the long ones)
-	SKBUILD_BUILD_DIR=build/python $(BIN)/python -m pytest -n $(PROCESSES) $(ARGS)
+	OPENBLAS_NUM_THREADS=1 SKBUILD_BUILD_DIR=build/python $(BIN)/python -m pytest -n $(PROCESSES) $(ARGS)
 
 bench: .venv/tsvd .venv/test ## time tsvd and its peers, write result files (ARGS=tables: write the tables)
 	$(BIN)/python -m benchmarks $(ARGS)
