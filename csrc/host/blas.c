@@ -3,8 +3,11 @@
  */
 #include "host/blas.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -65,6 +68,82 @@ tsvdi_blas_ready(const tsvd_blas *blas, int with_complex)
            (!with_complex || (blas->zgemm64 != NULL && blas->cgemm64 != NULL));
 }
 
+/* ---- forks ---- */
+
+/* OpenBLAS takes a lock where it gives a product its buffer, and does not care for forks: a child
+   that is forked meanwhile finds the lock taken for ever.  So a fork waits until no product of ours
+   runs, and none begins until it is done.  Threads count themselves in on cache lines of their own,
+   with few exceptions. */
+enum { DOORS = 64, LINE = 64 };
+
+struct door {
+    _Alignas(LINE) atomic_int inside; /* threads that make a product */
+};
+
+static struct {
+    struct door doors[DOORS];
+    atomic_bool closed;
+    pthread_mutex_t lock; /* held while a process forks */
+} forks = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static struct door *
+enter(void)
+{
+    /* the addresses of threads are multiples of the size of a stack, or nearly */
+    const uint64_t mixed = (uint64_t)(uintptr_t)pthread_self() * UINT64_C(0x9E3779B97F4A7C15);
+    struct door *mine = &forks.doors[(mixed >> 32) % DOORS];
+
+    atomic_fetch_add(&mine->inside, 1);
+    while (atomic_load(&forks.closed)) {
+        atomic_fetch_sub(&mine->inside, 1);
+        (void)pthread_mutex_lock(&forks.lock); /* until the fork is done */
+        (void)pthread_mutex_unlock(&forks.lock);
+        atomic_fetch_add(&mine->inside, 1);
+    }
+    return mine;
+}
+
+static void
+leave(struct door *mine)
+{
+    atomic_fetch_sub(&mine->inside, 1);
+}
+
+static void
+before_fork(void)
+{
+    (void)pthread_mutex_lock(&forks.lock);
+    atomic_store(&forks.closed, true);
+    for (int i = 0; i < DOORS; i++) {
+        while (atomic_load(&forks.doors[i].inside) > 0) {
+            (void)sched_yield();
+        }
+    }
+}
+
+static void
+after_fork_in_parent(void)
+{
+    atomic_store(&forks.closed, false);
+    (void)pthread_mutex_unlock(&forks.lock);
+}
+
+/* Another thread of the parent may have looked in while the doors were closed. */
+static void
+after_fork_in_child(void)
+{
+    for (int i = 0; i < DOORS; i++) {
+        atomic_store(&forks.doors[i].inside, 0);
+    }
+    after_fork_in_parent();
+}
+
+__attribute__((constructor)) static void
+watch_forks(void)
+{
+    (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
 /* ---- products ---- */
 
 /* Orders of one product.  OpenBLAS makes products of up to 2^18 multiplications, of complex numbers
@@ -88,6 +167,7 @@ multiply(const tsvd_blas *blas, tsvd_dtype dtype, const struct blas_product *p)
     const char *form_a = p->a_transposed ? turned : "N", *form_b = p->b_transposed ? turned : "N";
     const float factor[2] = {(float)p->factor, 0}, kept[2] = {p->overwrite ? 0.f : 1.f, 0};
     const double factor_double[2] = {p->factor, 0}, kept_double[2] = {p->overwrite ? 0. : 1., 0};
+    struct door *door = enter();
 
     if (blas->dgemm32 != NULL) {
         const int32_t m = (int32_t)p->m, n = (int32_t)p->n, k = (int32_t)p->k;
@@ -110,6 +190,7 @@ multiply(const tsvd_blas *blas, tsvd_dtype dtype, const struct blas_product *p)
                                                      factor_double, p->a, &p->lda, p->b, &p->ldb,
                                                      kept_double, p->c, &p->ldc);
     }
+    leave(door);
 }
 
 /* Entry (i, j) of a matrix, or of the transpose of what is given. */

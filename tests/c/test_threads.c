@@ -1,5 +1,5 @@
 /*
- * Parallel loops: every index once, failures, many loops at once, and forks.
+ * Parallel loops: every index once, failures, many loops at once, and forks, beside products too.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "host/blas.h"
 #include "host/host.h"
 
 #if defined(__has_feature)
@@ -229,6 +230,72 @@ test_a_task_forks(void)
     }
 }
 
+/* A BLAS with a lock that knows nothing of forks. */
+static pthread_mutex_t blas_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void
+locked_product(const char *transa, const char *transb, const int32_t *m, const int32_t *n,
+               const int32_t *k, const double *alpha, const double *a, const int32_t *lda,
+               const double *b, const int32_t *ldb, const double *beta, double *c,
+               const int32_t *ldc)
+{
+    (void)transa, (void)transb, (void)m, (void)n, (void)k, (void)alpha, (void)a, (void)lda;
+    (void)b, (void)ldb, (void)beta, (void)ldc;
+    (void)pthread_mutex_lock(&blas_lock);
+    for (int i = 0; i < 1000; i++) {
+        *(volatile double *)c += 1;
+    }
+    (void)pthread_mutex_unlock(&blas_lock);
+}
+
+static void
+multiply_once(void)
+{
+    const tsvd_blas blas = {.dgemm32 = locked_product};
+    const double a = 1, b = 1;
+    double c = 0;
+
+    tsvdi_blas_multiply(&blas, TSVD_FLOAT64, 1, 1, 1, &a, 1, &b, 1, &c, 1);
+    CHECK(c == 1000, "the product was made");
+}
+
+static atomic_int multiplying; /* 1: threads go on making products */
+
+static void *
+multiply_on(void *unused)
+{
+    while (atomic_load(&multiplying)) {
+        multiply_once();
+    }
+    return unused;
+}
+
+/* A child is forked between products of other threads, and can make its own. */
+static void
+test_forks_beside_products(void)
+{
+    pthread_t thread[WORKERS];
+
+    atomic_store(&multiplying, 1);
+    for (int i = 0; i < WORKERS; i++) {
+        CHECK(pthread_create(&thread[i], NULL, multiply_on, NULL) == 0, "thread %d", i);
+    }
+    for (int run = 0; run < 200; run++) {
+        const pid_t child = fork();
+
+        if (child == 0) {
+            (void)alarm(60);
+            multiply_once();
+            leave_child();
+        }
+        check_child(child);
+    }
+    atomic_store(&multiplying, 0);
+    for (int i = 0; i < WORKERS; i++) {
+        CHECK(pthread_join(thread[i], NULL) == 0, "thread %d", i);
+    }
+}
+
 /* The number of threads is bounded by the work and by the processors. */
 static void
 test_bounds(void)
@@ -252,6 +319,7 @@ main(void)
     if (!UNDER_TSAN) { /* ThreadSanitizer allows a forked child no threads */
         test_a_child_starts_threads();
         test_a_task_forks();
+        test_forks_beside_products();
     }
     test_bounds();
     return report();
