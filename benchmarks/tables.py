@@ -714,6 +714,7 @@ STRESS = {
     "stress_small_cpu": "small matrices",
     "stress_dense_cpu": "dense draws",
     "stress_stages_2_cpu": "dense draws",
+    "stress_stages_2_cuda": "dense draws",
     "stress_jacobi_cpu": "dense draws",
     "stress_evolve_cpu": "evaluations",
     "stress_evolve_dense_cpu": "evaluations",
