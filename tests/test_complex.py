@@ -214,7 +214,8 @@ def test_bidiagonalize(family, dtype, device):
         copy = pickle.loads(pickle.dumps(form))
         for one, other in zip(form.svd(), copy.svd(), strict=True):
             assert np.array_equal(one, other)
-        for one, other in zip(form.svd(), linalg.svd(A, device=device), strict=True):
+        reduced = linalg.svd(A, device=device, tuning={"stages": 1})
+        for one, other in zip(form.svd(), reduced, strict=True):
             same(one, other, device)
 
 

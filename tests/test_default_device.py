@@ -79,6 +79,9 @@ class Machine:
     def dense_offered(self, device):
         return self.dense
 
+    def dense_direct(self, inputs, options, device):
+        return _core.dense_direct(inputs, options, -1)
+
     def _call(self, function, *arguments):
         *others, device = arguments
         self.used.append(device)

@@ -90,6 +90,9 @@ extern const struct method tsvdi_method_bisect;
 extern const struct method tsvdi_method_twisted;
 extern const struct method tsvdi_method_jacobi;
 
+/* Of small dense matrices (dense/small.c), where AUTO takes it.  It has no number of its own. */
+extern const struct method tsvdi_method_small;
+
 #endif
 
 #endif

@@ -396,6 +396,29 @@ struct jacobi_ops {
     struct bytes (*bytes)(const struct dense_problem *problem, int64_t count);
 };
 
+/* ---- small dense matrices ---- */
+
+/* The SVD of all matrices of a batch, by a back end that makes it at once. */
+struct small_job {
+    const struct dense_problem *problem;
+
+    /* Out of solve(). */
+    int64_t nonfinite;  /* the first matrix that holds NaN or infinity, */
+    int64_t unfinished; /* and the first that did not converge; of none, the number of matrices */
+    int64_t sweeps;     /* made, of all matrices */
+};
+
+struct small_ops {
+    /* Whether it serves matrices of this shape, and what is wanted of them. */
+    int (*serves)(const struct dense_problem *problem);
+
+    /* Writes the results: NaN for matrices that are not finite. */
+    tsvd_status (*solve)(struct tsvd_context *ctx, struct small_job *job);
+
+    /* Workspace of solve(). */
+    struct bytes (*bytes)(const struct dense_problem *problem);
+};
+
 /* ---- the inverse ---- */
 
 /* What is found of the matrices of a job. */
@@ -503,6 +526,7 @@ struct backend {
     const struct givens_ops *givens;
     const struct dense_ops *dense;
     const struct jacobi_ops *jacobi;
+    const struct small_ops *small;
     const struct inverse_ops *inverse;
 };
 
@@ -514,6 +538,7 @@ extern const struct twisted_ops tsvdi_cpu_twisted;
 extern const struct givens_ops tsvdi_cpu_givens;
 extern const struct dense_ops tsvdi_cpu_dense;
 extern const struct jacobi_ops tsvdi_cpu_jacobi;
+extern const struct small_ops tsvdi_cpu_dense_lanes;
 extern const struct inverse_ops tsvdi_cpu_inverse;
 
 /* cuda/backend.cu, or that of the device library (cuda_library.h).  Only where a handle of a CUDA

@@ -27,11 +27,12 @@ struct svd_plan {
    `reported` alone. */
 struct dense_plan {
     const struct dense_problem *problem;
-    tsvd_plan reported;    /* the public plan of the SVD of B; `chunk`, `matrices` and the bytes are
+    tsvd_plan reported; /* the public plan of the SVD of B; `chunk`, `matrices` and the bytes are
                             those of the dense call */
-    int keep;              /* as in struct dense_job */
-    int64_t inner_count;   /* matrices of `inner`; 0: there is no plan of the SVD of B */
-    struct svd_plan inner; /* of the SVD of B of a whole chunk, without a problem */
+    const struct method *direct; /* decomposes A without a reduction; NULL: A is reduced */
+    int keep;                    /* as in struct dense_job */
+    int64_t inner_count;         /* matrices of `inner`; 0: there is no plan of the SVD of B */
+    struct svd_plan inner;       /* of the SVD of B of a whole chunk, without a problem */
     const struct dense_ops *ops;
 };
 

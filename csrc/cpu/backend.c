@@ -98,5 +98,6 @@ const struct backend tsvdi_cpu = {
     .givens = &tsvdi_cpu_givens,
     .dense = &tsvdi_cpu_dense,
     .jacobi = &tsvdi_cpu_jacobi,
+    .small = &tsvdi_cpu_dense_lanes,
     .inverse = &tsvdi_cpu_inverse,
 };

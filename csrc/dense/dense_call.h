@@ -5,6 +5,7 @@
  *     svd.c         the SVD of a batch, chunk by chunk
  *     reduction.c   a reduction that is kept, and the calls on it
  *     jacobi.c      all of a call whose method is one-sided Jacobi
+ *     small.c       all of a call for small matrices, where a back end has a way of its own
  *     inverse.c     the inverses of a batch, chunk by chunk
  */
 #ifndef TSVDI_DENSE_CALL_H
@@ -63,6 +64,9 @@ tsvd_status tsvdi_dense_reduce(struct dense_call *call, tsvd_info *info);
    flight until tsvdi_dense_finish_downloads() has returned. */
 tsvd_status tsvdi_dense_solve(struct dense_call *call, tsvd_info *info);
 tsvd_status tsvdi_dense_finish_downloads(struct dense_call *call);
+
+/* small.c: whether the back end of a call decomposes its matrices at once. */
+int tsvdi_small_serves(const struct dense_problem *problem);
 
 /* svd.c, see struct precision. */
 tsvd_status tsvdi_dense_svd(const struct dense_plan *plan, tsvd_info *info, tsvd_error *error);

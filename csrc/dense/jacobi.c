@@ -91,6 +91,7 @@ plan(const struct dense_problem *p, tsvd_plan *reported, tsvd_error *error)
 
     memset(reported, 0, sizeof *reported);
     reported->method = tsvdi_method_jacobi.number;
+    reported->direct = 1;
     reported->n = p->n;
     reported->count = p->k;
     reported->matrices = p->a.batch.matrices;

@@ -8,21 +8,24 @@
 static tsvd_status
 dense_plan(const struct dense_problem *problem, struct dense_plan *plan, tsvd_error *error)
 {
-    const struct method *method = problem->method;
+    const struct method *direct = tsvdi_small_serves(problem) ? &tsvdi_method_small : NULL;
+    tsvd_status ret = TSVD_OK;
 
+    if (problem->method != NULL && problem->method->dense_plan != NULL) {
+        direct = problem->method;
+    }
+    ret = direct != NULL ? direct->dense_plan(problem, &plan->reported, error)
+                         : tsvdi_dense_plan_call(problem, KEEP_VECTORS, plan, error);
     plan->problem = problem;
-    return method != NULL && method->dense_plan != NULL
-               ? method->dense_plan(problem, &plan->reported, error)
-               : tsvdi_dense_plan_call(problem, KEEP_VECTORS, plan, error);
+    plan->direct = direct;
+    return ret;
 }
 
 static tsvd_status
 dense_svd(const struct dense_plan *plan, tsvd_info *info, tsvd_error *error)
 {
-    const struct method *method = plan->problem->method;
-
-    return method != NULL && method->dense_svd != NULL
-               ? method->dense_svd(plan->problem, &plan->reported, info, error)
+    return plan->direct != NULL
+               ? plan->direct->dense_svd(plan->problem, &plan->reported, info, error)
                : tsvdi_dense_svd(plan, info, error);
 }
 

@@ -65,6 +65,25 @@ dense_svd(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     return result;
 }
 
+PyDoc_STRVAR(dense_direct_doc, "dense_direct((a,), options, device, /)\n--\n\n"
+                               "Whether dense_svd() decomposes a without reducing it.");
+
+static PyObject *
+dense_direct(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
+{
+    static const struct call_kind kind = {"dense_direct", &tsvdi_dense_form, prepare, compute};
+    struct call call;
+    tsvd_plan plan;
+    PyObject *result = NULL;
+
+    if (tsvdi_call_begin(&call, module, &kind, args, nargs) == 0 && tsvdi_call_take(&call) == 0 &&
+        tsvdi_dense_call_range(&call) == 0 && tsvdi_call_plan(&call, &plan) == 0) {
+        result = PyBool_FromLong(plan.direct);
+    }
+    tsvdi_call_end(&call);
+    return result;
+}
+
 PyDoc_STRVAR(
     dense_offered_doc,
     "dense_offered(device, /)\n--\n\n"
@@ -95,6 +114,7 @@ dense_offered(PyObject *module, PyObject *argument)
 
 PyMethodDef tsvdi_dense_methods[] = {
     {"dense_svd", (PyCFunction)(void (*)(void))dense_svd, METH_FASTCALL, dense_svd_doc},
+    {"dense_direct", (PyCFunction)(void (*)(void))dense_direct, METH_FASTCALL, dense_direct_doc},
     {"dense_offered", dense_offered, METH_O, dense_offered_doc},
     {NULL, NULL, 0, NULL},
 };

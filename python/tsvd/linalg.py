@@ -585,7 +585,8 @@ class Bidiagonalization:
         Returns
         -------
         SVDResult or ndarray
-            As of `svd`, with the same bits.
+            As of `svd`, with the same bits. Only matrices of order 16 or less on the
+            CPU have others there, where they are not reduced.
 
         Raises
         ------
@@ -858,13 +859,19 @@ def _default_device_of_vectors(inputs, method, vectors):
 
 
 def _within(compute, inputs, options, interval, place):
-    """The interval is counted in the bidiagonal matrix."""
+    """The interval is counted in the bidiagonal matrix, or among the values."""
     _check_one_matrix(shape_of(*inputs))
-    return functools.partial(_reduced_within, interval), options
+    return functools.partial(_counted_within, interval), options
 
 
-def _reduced_within(interval, inputs, options, cuda):
+def _counted_within(interval, inputs, options, cuda):
     first, second = _halves(options.progress)
+    if _core.dense_direct(inputs, options, cuda):
+        alone = options.replace(compute_uv=False, full_output=False, out=None, progress=first)
+        s = _core.dense_svd(inputs, alone, cuda).astype(float)  # as the bounds are
+        above, within = (int(np.count_nonzero(s > bound)) for bound in reversed(interval))
+        part = options.replace(first=above, count=within - above, progress=second)
+        return _core.dense_svd(inputs, part, cuda)
     reduction = _core.reduce(inputs, options.replace(progress=first), cuda)
     return reduction.svd(_counted(reduction, options.replace(progress=second), interval))
 

@@ -299,8 +299,9 @@ test_errors(tsvd_handle *handle)
           "6 x 4");
     tsvd_set_blas(handle, NULL, NULL);
     if (!tsvd_has_blas()) {
-        CHECK(tsvd_dense_prepare(handle, &m.a_array, NULL, 1, TSVD_HOST, &plan, &dense, &error) ==
-                      TSVD_ERR_LIBRARY &&
+        options.method = TSVD_METHOD_DC;
+        CHECK(tsvd_dense_prepare(handle, &m.a_array, &options, 1, TSVD_HOST, &plan, &dense,
+                                 &error) == TSVD_ERR_LIBRARY &&
                   plan.needs_blas && dense == NULL,
               "no BLAS");
     }

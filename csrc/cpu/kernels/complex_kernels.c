@@ -5,6 +5,7 @@
 #include "cpu/kernels/simd.h"
 
 #include "cpu/kernels/entries.h"
+#include "cpu/kernels/svd_lanes.h"
 #ifdef SIMD_NATIVE
 #include "cpu/kernels/complex_product.h"
 #endif
@@ -18,6 +19,7 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .dots = dots,
     .orient = orient,
     .mix = mix,
+    .svd_lanes = svd_lanes,
 #ifdef SIMD_NATIVE
     .product = product,
 #endif

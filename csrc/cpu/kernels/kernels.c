@@ -14,6 +14,7 @@
 #include "cpu/kernels/product.h"
 #include "cpu/kernels/qr_lanes.h"
 #include "cpu/kernels/skinny.h"
+#include "cpu/kernels/svd_lanes.h"
 #include "cpu/kernels/twisted_lanes.h"
 #include "math/probe.h"
 #include "math/secular.h"
@@ -495,6 +496,7 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .orient = orient,
     .turn = turn,
     .mix = mix,
+    .svd_lanes = svd_lanes,
 #ifdef SIMD_NATIVE
     .diamond = diamond,
     .group_lanes = GROUP_LANES,

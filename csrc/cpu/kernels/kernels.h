@@ -129,6 +129,31 @@ struct twisted_lanes {
     double *work; /* [twist_workspace()] on a cache line's boundary */
 };
 
+/* The SVD of small matrices W side by side, one in each of the kernels' `lanes` lanes.  A number
+   has an entry for each lane, one after another; a scalar has first those of its real parts, then
+   those of its imaginary ones.  All arrays begin on a cache line's boundary. */
+struct svd_lanes {
+    int64_t rows, columns; /* of W, rows >= columns >= 1 */
+    int64_t left_columns;  /* columns, or rows: columns of U */
+    int vectors;           /* 0: values alone are wanted */
+    int orient_right;      /* 1: the vectors of V^H get the sign that tsvd.h fixes for U */
+    int64_t max_sweeps;
+    real *w;      /* [columns][rows] scalars, in: W as it is; overwritten */
+    real *d, *e;  /* [columns + 1] workspace */
+    real *b[2];   /* [columns] workspace: d and e before the sweeps */
+    real *x[2];   /* [columns][columns] workspace: left and right vectors of B */
+    real *values; /* [columns] out: of W times 2^-exponent, descending */
+    real *left;   /* [left_columns][rows] scalars, out: columns of U, those of B in no order */
+    real *right;  /* [columns][columns] scalars, out: rows of V^H in the order of U */
+
+    /* Integers, out. */
+    real_int *order;      /* [columns] the index of a value's vectors in `left` and `right` */
+    real_int *exponent;   /* 2^-exponent scales the largest part of an entry into [1, 2) */
+    real_int *kind;       /* ORDINARY, ZERO or NONFINITE; of these the results are those of zero */
+    real_int *sweeps;     /* sweeps made */
+    real_int *unfinished; /* 1: max_sweeps sweeps were not enough */
+};
+
 struct cpu_kernels {
     const char *name;
     int lanes; /* reals of a vector */
@@ -171,6 +196,9 @@ struct cpu_kernels {
        two steps is 1.  NULL: products of matrices are faster. */
     void (*skinny)(int64_t rows, int64_t terms, const scalar *a, int64_t down, int64_t right,
                    const scalar *x, scalar *y);
+
+    /* The SVD of the matrices of all lanes. */
+    void (*svd_lanes)(const struct svd_lanes *matrices);
 
 #if TSVD_COMPLEX
 

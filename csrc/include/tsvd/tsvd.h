@@ -403,6 +403,9 @@ typedef struct tsvd_plan {
     int threads;        /* host threads of each worker */
     int needs_blas;     /* 1: the call uses a BLAS on the CPU if the handle has one.  Without a
                            BLAS methods DC and TWISTED, and vectors of a part of the values, fail */
+    int direct;         /* 1: dense matrices are decomposed without being brought to bidiagonal form
+                           as tsvd_dense_reduce() does it, by JACOBI, or by AUTO on the CPU where
+                           they are small: then the bits are not those of a reduction */
     uint64_t
         result_bytes;    /* bytes of L, s and R, or of U, S and Vh, or of X; UINT64_MAX: too many to
                               address */

@@ -1,0 +1,79 @@
+/*
+ * Small dense matrices, where a back end decomposes them at once: the driver around its small_ops.
+ * AUTO takes this way where it is offered.
+ */
+#include <string.h>
+
+#include "backend/method.h"
+#include "bidiag/bidiag_call.h"
+#include "dense/dense_call.h"
+
+int
+tsvdi_small_serves(const struct dense_problem *p)
+{
+    const struct backend *backend = tsvdi_backend_of(p->call.handle);
+    const tsvd_options *o = p->call.options;
+
+    return p->method == NULL && backend->small != NULL && o->eps < 0 && o->max_sweeps == 0 &&
+           o->dense_stages == 0 && !p->a.batch.too_large && p->a.batch.matrices > 0 &&
+           backend->small->serves(p);
+}
+
+static tsvd_status
+plan(const struct dense_problem *p, tsvd_plan *reported, tsvd_error *error)
+{
+    const struct backend *backend = tsvdi_backend_of(p->call.handle);
+    struct bytes bytes;
+
+    (void)error;
+    memset(reported, 0, sizeof *reported);
+    reported->method = tsvdi_method_small.number;
+    reported->direct = 1;
+    reported->n = p->n;
+    reported->count = p->k;
+    reported->matrices = reported->chunk = p->a.batch.matrices;
+    reported->result_bytes = tsvdi_dense_result_bytes(p);
+    reported->threads = tsvdi_host_threads_for(p->call.handle->threads, INT64_MAX);
+    reported->workers = 1;
+    bytes = backend->small->bytes(p);
+    reported->host_bytes = bytes.host;
+    reported->device_bytes = bytes.device;
+    return TSVD_OK;
+}
+
+static tsvd_status
+svd(const struct dense_problem *problem, const tsvd_plan *reported, tsvd_info *info,
+    tsvd_error *error)
+{
+    const struct backend *backend = tsvdi_backend_of(problem->call.handle);
+    const int64_t matrices = problem->a.batch.matrices;
+    const double clock = tsvdi_host_seconds();
+    struct tsvd_context ctx = tsvdi_dense_context(&problem->call, matrices, error);
+    struct small_job job = {.problem = problem};
+    tsvd_status ret = TSVD_OK;
+
+    (void)reported;
+    info->method = tsvdi_method_small.number;
+    ctx.count = matrices;
+    TSVD_TRY(backend->small->solve(&ctx, &job));
+    info->sweeps = job.sweeps;
+    if (ctx.options->check_finite && job.nonfinite < matrices) {
+        error->matrix = matrices > 1 ? job.nonfinite : -1;
+        TSVD_TRY(tsvdi_fail(error, TSVD_ERR_NONFINITE, "a must not hold NaN or infinity"));
+    }
+    if (job.unfinished < matrices) {
+        error->matrix = matrices > 1 ? job.unfinished : -1;
+        TSVD_TRY(tsvdi_fail(error, TSVD_ERR_NO_CONVERGENCE, "qr did not converge"));
+    }
+    TSVD_TRY(tsvdi_check(&ctx, 1));
+    info->seconds_iterate = tsvdi_host_seconds() - clock;
+out:
+    return ret;
+}
+
+const struct method tsvdi_method_small = {
+    .number = TSVD_METHOD_QR,
+    .name = "qr",
+    .dense_plan = plan,
+    .dense_svd = svd,
+};
