@@ -57,6 +57,7 @@ IMPORTS = {
 }
 # Tests of these folders also import what they test.
 TESTED = {
+    "test_small.py": {"verification"},
     "test_benchmarks.py": {"benchmarks"},
     "test_evolve.py": {"verification"},
     "test_published.py": {"benchmarks", "tools"},

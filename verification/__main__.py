@@ -89,6 +89,16 @@ def _small(arguments):
     return small.run(path, processes, device, arguments.count, seed, arguments.seconds)
 
 
+def _lanes(arguments):
+    from verification import small_dense
+
+    device, seed = arguments.device, arguments.seed
+    if arguments.index is not None:
+        return small_dense.again(seed, arguments.index, device)
+    path, processes = _place(arguments, "stress_lanes"), arguments.threads
+    return small_dense.run(path, processes, device, arguments.count, seed, arguments.seconds)
+
+
 def _dense(arguments):
     from verification import dense_draws
 
@@ -153,6 +163,7 @@ def _hard(arguments):
 COMMANDS = {  # what runs it, what is counted, and what it does
     "draws": (_draws, "DRAWS", "random draws over all families, sizes, types, methods and options"),
     "small": (_small, "MATRICES", "matrices of order 0 to 12, by all methods"),
+    "lanes": (_lanes, "MATRICES", "dense matrices of order 1 to 16, in batches of mixed kinds"),
     "dense": (_dense, "DRAWS", "dense matrices at random, for tsvd.linalg"),
     "inverse": (_inverse, "DRAWS", "square matrices at random, for tsvd.linalg.inv"),
     "evolve": (

@@ -151,7 +151,17 @@ take_matrices(struct call *call)
 static tsvd_status
 plan_reduction(struct call *call, tsvd_plan *plan, tsvd_error *error)
 {
-    return tsvd_dense_plan(call->handle, &call->arrays.core_in[0], &call->options, 0, plan, error);
+    tsvd_options options = call->options;
+
+    if (options.dense_stages == 0) {
+        options.dense_stages = 1; /* of small matrices too, which an SVD does not reduce */
+        if (tsvd_dense_plan(call->handle, &call->arrays.core_in[0], &call->options, 0, plan,
+                            error) == TSVD_OK &&
+            !plan->direct) {
+            return TSVD_OK;
+        }
+    }
+    return tsvd_dense_plan(call->handle, &call->arrays.core_in[0], &options, 0, plan, error);
 }
 
 /* A new object with the handle of a call, and nothing reduced yet. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cpu/kernels/kernels.h"
-#include "cpu/matrix/matrix.h"
+#include "cpu/matrix/lanes.h"
 #include "cpu/tuning.h"
 
 /* Sweeps for each value before a matrix counts as one that does not converge; two are usual. */
@@ -77,10 +77,11 @@ arrays_of(const struct dense_problem *p, real *work, int64_t *numbers)
         {&q.w, N_PARTS * rows * n},
         {&q.d, n + 1},
         {&q.e, n + 1},
-        {&q.b[0], n},
-        {&q.b[1], n},
-        {&q.x[0], n * n},
-        {&q.x[1], n * n},
+        {&q.b[0], p->vectors ? n : 0},
+        {&q.b[1], p->vectors ? n : 0},
+        {&q.x[0], p->vectors ? n * n : 0},
+        {&q.x[1], p->vectors ? n * n : 0},
+        {&q.qd, p->vectors ? 0 : 6 * n},
         {&q.values, n},
         {(real **)&q.order, n},
         {(real **)&q.exponent, 1},
@@ -112,52 +113,6 @@ bytes(const struct dense_problem *p)
 }
 
 /* ---- copies ---- */
-
-/* Where matrix i of the batch begins. */
-static const char *
-matrix_at(const struct dense_matrices *a, int64_t i)
-{
-    const ptrdiff_t offset = a->batch.ndim == 1 ? (ptrdiff_t)i * a->batch_strides[0]
-                                                : batch_offset(&a->batch, a->batch_strides, i);
-
-    return (const char *)a->data + offset;
-}
-
-/* Copies W of a matrix to a lane. */
-static void
-load_lane(const struct dense_problem *p, int64_t i, int64_t lanes, real *w)
-{
-    const struct dense_matrices *a = &p->a;
-    const int wide = is_wide(p);
-    const int64_t rows = longer_of(a), columns = p->n;
-    const ptrdiff_t down = wide ? a->column_stride : a->row_stride;
-    const ptrdiff_t right = wide ? a->row_stride : a->column_stride;
-    const char *const first = matrix_at(a, i);
-
-    for (int64_t j = 0; j < columns; j++) {
-        const char *at = first + j * right;
-
-        for (int64_t r = 0; r < rows; r++) {
-            const scalar x = *(const scalar *)(const void *)at;
-
-            w[0] = n_real(x);
-#if TSVD_COMPLEX
-            w[lanes] = wide ? -n_imag(x) : n_imag(x);
-#endif
-            w += N_PARTS * lanes;
-            at += down;
-        }
-    }
-}
-
-/* Empties a lane. */
-static void
-clear_lane(int64_t numbers, int64_t lanes, real *w)
-{
-    for (int64_t i = 0; i < numbers; i++) {
-        w[i * lanes] = 0;
-    }
-}
 
 /* Copies vector j of a side, of `count` entries, from a lane: entry i to `to[i step]`. */
 static void
@@ -253,18 +208,13 @@ solve_group(void *arg, int worker, int64_t group)
     const int count = (int)(matrices - begin < lanes ? matrices - begin : lanes);
     int64_t numbers, sweeps = 0;
     const struct svd_lanes q = arrays_of(p, run->work + worker * run->numbers, &numbers);
+    const struct lanes_source source = {&p->a, begin, count, is_wide(p), is_wide(p)};
     tsvd_status ret = TSVD_OK;
 
     if (worker == 0) {
         TSVD_TRY(tsvdi_check(run->ctx, (double)begin / (double)matrices));
     }
-    for (int lane = 0; lane < lanes; lane++) {
-        if (lane < count) {
-            load_lane(p, begin + lane, lanes, q.w + lane);
-        } else {
-            clear_lane(N_PARTS * q.rows * q.columns, lanes, q.w + lane);
-        }
-    }
+    lanes_load(source, lanes, q.rows, q.columns, q.w);
     tsvdi_kernels()->svd_lanes(&q);
     for (int lane = 0; lane < count; lane++) {
         if (q.kind[lane] == NONFINITE) {

@@ -26,7 +26,7 @@ chunk_most(const struct inverse_problem *p)
 
 /* Offsets of the parts of a worker's workspace, in bytes; all: its size, BYTES_TOO_MANY at most. */
 struct layout {
-    uint64_t sums, row, copy, tile, all;
+    uint64_t sums, row, copy, tile, lanes, all;
 };
 
 static uint64_t
@@ -36,19 +36,21 @@ whole_lines(uint64_t bytes)
 }
 
 static struct layout
-layout_of(int64_t n, int refine, int threads)
+layout_of(const struct inverse_problem *p, int threads)
 {
-    const int64_t block = inverse_block(n);
+    const int64_t n = p->a.rows, block = inverse_block(n);
+    const int refine = p->refine;
     struct layout at;
 
     at.sums = refine ? tsvdi_cpu_inverse_refine_bytes(n) : 0;
     at.row = bytes_add(at.sums, bytes_of(N_PARTS * n, sizeof(double)));
     at.copy = whole_lines(bytes_add(at.row, bytes_of(3 * n, sizeof(int))));
     at.tile = whole_lines(bytes_add(at.copy, bytes_of(n * block, sizeof(scalar))));
-    at.all = at.tile;
+    at.lanes = at.tile;
     if (block < n) {
-        at.all = bytes_add(at.all, bytes_of(threads * block * block, sizeof(scalar)));
+        at.lanes = bytes_add(at.tile, bytes_of(threads * block * block, sizeof(scalar)));
     }
+    at.all = bytes_add(at.lanes, tsvdi_cpu_inverse_lanes_bytes(p));
     at.all = at.sums == BYTES_TOO_MANY ? BYTES_TOO_MANY : at.all;
     return at;
 }
@@ -56,8 +58,7 @@ layout_of(int64_t n, int refine, int threads)
 static struct inverse_workspace
 workspace_of(const struct cpu_inverse *run, int worker)
 {
-    const struct layout at =
-        layout_of(run->dense.rows, run->job->problem->refine, run->dense.threads);
+    const struct layout at = layout_of(run->job->problem, run->dense.threads);
     char *base = (char *)run->dense.work + worker * run->workspace;
     struct inverse_workspace workspace;
 
@@ -110,7 +111,7 @@ begin(struct tsvd_context *ctx, struct inverse_job *job)
     dense->transposed = 1;
     dense->workers = tsvdi_cpu_dense_workers(&p->a, count, ctx->threads);
     dense->threads = dense->workers > 1 ? 1 : ctx->threads;
-    run->workspace = (int64_t)layout_of(n, p->refine, dense->threads).all;
+    run->workspace = (int64_t)layout_of(p, dense->threads).all;
     TSVD_TRY(tsvdi_alloc(ctx, held_bytes(count), (void **)&run->rcond));
     dense->exponent = (real_int *)(void *)(run->rcond + count);
     dense->kind = (char *)(dense->exponent + count);
@@ -125,7 +126,7 @@ inverse_bytes(const struct inverse_problem *p, int64_t count)
 {
     const int threads = tsvdi_host_threads_for(p->call.handle->threads, INT64_MAX);
     const int workers = tsvdi_cpu_dense_workers(&p->a, count, threads);
-    const struct layout at = layout_of(p->a.rows, p->refine, workers > 1 ? 1 : threads);
+    const struct layout at = layout_of(p, workers > 1 ? 1 : threads);
     struct bytes bytes = {sizeof(struct cpu_inverse) + held_bytes(count), 0};
 
     bytes.host = bytes_add(bytes.host, bytes_of(workers, at.all));
@@ -234,6 +235,46 @@ out:
     return ret;
 }
 
+/* Inverts the matrices of a group of lanes. */
+static tsvd_status
+invert_group(void *arg, int worker, int64_t group)
+{
+    struct cpu_inverse *run = arg;
+    const int64_t lanes = tsvdi_kernels()->lanes, begin = group * lanes;
+    const int64_t rest = run->job->count - begin;
+    const int count = (int)(rest < lanes ? rest : lanes);
+    char *const work = (char *)run->dense.work + worker * run->workspace;
+    char hard[64 / sizeof(real)];
+    tsvd_status ret = TSVD_OK;
+
+    if (worker == 0) {
+        TSVD_TRY(tsvdi_check(run->dense.ctx, (double)begin / (double)run->job->count));
+    }
+    tsvdi_cpu_inverse_lanes(run, begin, count,
+                            work + layout_of(run->job->problem, run->dense.threads).lanes, hard);
+    for (int lane = 0; lane < count; lane++) {
+        run->job->grown[begin + lane] = 0;
+        if (hard[lane]) {
+            TSVD_TRY(invert_one(run, worker, begin + lane));
+        }
+    }
+out:
+    return ret;
+}
+
+/* Inverts all matrices in groups, by as many threads as they are worth. */
+static tsvd_status
+invert_groups(struct cpu_inverse *run)
+{
+    const int64_t lanes = tsvdi_kernels()->lanes, n = run->dense.rows;
+    const int64_t worth = run->job->count * n * n * (n + 8) / CPU_LANES_SERIAL + 1;
+    struct dense_run groups = run->dense;
+
+    groups.count = (run->job->count + lanes - 1) / lanes;
+    groups.workers = worth < groups.workers ? (int)worth : groups.workers;
+    return tsvdi_cpu_dense_for_each(&groups, invert_group, run);
+}
+
 /* ---- all of them ---- */
 
 /* Adds matrix i of the job to run->job->found. */
@@ -264,7 +305,9 @@ invert(struct tsvd_context *ctx, struct inverse_job *job)
     dense->begin = job->begin;
     dense->count = job->count;
     dense->w = (scalar *)job->problem->X + job->begin * dense->rows * dense->columns;
-    TSVD_TRY(tsvdi_cpu_dense_for_each(&run->dense, invert_one, run));
+    TSVD_TRY(tsvdi_cpu_inverse_has_lanes(job->problem)
+                 ? invert_groups(run)
+                 : tsvdi_cpu_dense_for_each(dense, invert_one, run));
     job->first_grown = job->count;
     for (int64_t i = 0; i < job->count; i++) {
         if (!job->grown[i]) {

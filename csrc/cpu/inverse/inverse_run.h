@@ -3,6 +3,7 @@
  *
  *     inverse.c    the operations of the seam, memory, one matrix after another
  *     balance.c    scaling, and its undoing
+ *     lanes.c      small matrices side by side, in vector lanes
  *     lu.c         S = P L U, and the inverse from that
  *     triangle.c   triangular systems
  *     qr.c         S = Q R, and the inverse from that, where pivots grew
@@ -98,6 +99,19 @@ tsvd_status tsvdi_cpu_inverse_unbalance(struct dense_run *run, int64_t n, int ex
 
 /* The largest sum; sums that are NaN are above all others. */
 double tsvdi_cpu_inverse_norm(int64_t n, const double *sums);
+
+/* ---- lanes.c ---- */
+
+/* Whether the matrices of a call go through the lanes. */
+int tsvdi_cpu_inverse_has_lanes(const struct inverse_problem *problem);
+
+/* Bytes of its workspace, which begins on a cache line's boundary. */
+uint64_t tsvdi_cpu_inverse_lanes_bytes(const struct inverse_problem *problem);
+
+/* Inverts the matrices begin .. begin + count - 1 of the job, no more than there are lanes.  hard
+   [count] out: 1: the matrix is left to others. */
+void tsvdi_cpu_inverse_lanes(const struct cpu_inverse *run, int64_t begin, int count, void *work,
+                             char *hard);
 
 /* ---- lu.c ---- */
 

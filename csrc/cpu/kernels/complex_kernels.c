@@ -5,6 +5,7 @@
 #include "cpu/kernels/simd.h"
 
 #include "cpu/kernels/entries.h"
+#include "cpu/kernels/inverse_lanes.h"
 #include "cpu/kernels/svd_lanes.h"
 #ifdef SIMD_NATIVE
 #include "cpu/kernels/complex_product.h"
@@ -20,6 +21,7 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .orient = orient,
     .mix = mix,
     .svd_lanes = svd_lanes,
+    .inverse_lanes = inverse_lanes,
 #ifdef SIMD_NATIVE
     .product = product,
 #endif

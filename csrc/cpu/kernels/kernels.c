@@ -10,6 +10,7 @@
 
 #include "cpu/kernels/diamond.h"
 #include "cpu/kernels/entries.h"
+#include "cpu/kernels/inverse_lanes.h"
 #include "cpu/kernels/kernels.h"
 #include "cpu/kernels/product.h"
 #include "cpu/kernels/qr_lanes.h"
@@ -497,6 +498,7 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .turn = turn,
     .mix = mix,
     .svd_lanes = svd_lanes,
+    .inverse_lanes = inverse_lanes,
 #ifdef SIMD_NATIVE
     .diamond = diamond,
     .group_lanes = GROUP_LANES,

@@ -142,6 +142,7 @@ struct svd_lanes {
     real *d, *e;  /* [columns + 1] workspace */
     real *b[2];   /* [columns] workspace: d and e before the sweeps */
     real *x[2];   /* [columns][columns] workspace: left and right vectors of B */
+    real *qd;     /* [6 columns] workspace of values alone */
     real *values; /* [columns] out: of W times 2^-exponent, descending */
     real *left;   /* [left_columns][rows] scalars, out: columns of U, those of B in no order */
     real *right;  /* [columns][columns] scalars, out: rows of V^H in the order of U */
@@ -152,6 +153,20 @@ struct svd_lanes {
     real_int *kind;       /* ORDINARY, ZERO or NONFINITE; of these the results are those of zero */
     real_int *sweeps;     /* sweeps made */
     real_int *unfinished; /* 1: max_sweeps sweeps were not enough */
+};
+
+/* The inverses of small matrices M side by side, as struct svd_lanes has them. */
+struct inverse_lanes {
+    int64_t n;
+    real *m;                  /* [n][n] scalars, in: M by rows; out: its inverse */
+    real *column;             /* [n] scalars, workspace */
+    real *pivot;              /* [n] workspace */
+    real_int *rows, *columns; /* [n] workspace: exponents of math/balance.h */
+    real_int *exponent;       /* workspace */
+    real_int *kind;           /* out: ORDINARY, ZERO or NONFINITE */
+    real_int *hard; /* out: 1: another way is needed, and the other results are of no use */
+    real *norm, *inverse_norm; /* out: the largest sums of magnitudes of a row of M and of its
+                                  inverse; their product has no unit */
 };
 
 struct cpu_kernels {
@@ -199,6 +214,9 @@ struct cpu_kernels {
 
     /* The SVD of the matrices of all lanes. */
     void (*svd_lanes)(const struct svd_lanes *matrices);
+
+    /* Their inverses. */
+    void (*inverse_lanes)(const struct inverse_lanes *matrices);
 
 #if TSVD_COMPLEX
 

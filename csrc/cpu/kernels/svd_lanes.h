@@ -16,203 +16,18 @@
 #ifndef TSVDI_CPU_KERNELS_SVD_LANES_H
 #define TSVDI_CPU_KERNELS_SVD_LANES_H
 
-#include "cpu/kernels/kernels.h"
-#include "cpu/kernels/simd.h"
+#include "cpu/kernels/dqds_lanes.h"
+#include "cpu/kernels/lanes.h"
 #include "math/qr_step.h"
 #include "math/reflector.h"
 
-/* ---- a scalar in each lane: its parts lie one after the other, in a register each ---- */
-
 enum {
-    SCALAR_LANES = N_PARTS * SIMD_LANES, /* reals of a scalar in all lanes */
-    TOGETHER = 4,                        /* vectors that are reflected together */
-    TERMS = 16                           /* terms of a sum that are added up by themselves */
+    TOGETHER = 4, /* vectors that are reflected together */
+    TERMS = 16    /* terms of a sum that are added up by themselves */
 };
 
 /* The largest value over the least that is refined. */
 #define REFINED REAL(16)
-
-#if TSVD_COMPLEX
-
-struct scalars {
-    num re, im;
-};
-
-TSVD_HD struct scalars
-scalars_of(num re)
-{
-    return (struct scalars){re, simd_splat(0)};
-}
-
-TSVD_HD struct scalars
-scalars_load(const real *x)
-{
-    return (struct scalars){*(const num *)x, *(const num *)(x + SIMD_LANES)};
-}
-
-TSVD_HD void
-scalars_store(real *to, struct scalars x)
-{
-    *(num *)to = x.re;
-    *(num *)(to + SIMD_LANES) = x.im;
-}
-
-TSVD_HD struct scalars
-scalars_add(struct scalars a, struct scalars b)
-{
-    return (struct scalars){a.re + b.re, a.im + b.im};
-}
-
-TSVD_HD struct scalars
-scalars_scale(num factor, struct scalars x)
-{
-    return (struct scalars){factor * x.re, factor * x.im};
-}
-
-TSVD_HD struct scalars
-scalars_conj(struct scalars x)
-{
-    return (struct scalars){x.re, -x.im};
-}
-
-/* a b + c */
-TSVD_HD struct scalars
-scalars_fma(struct scalars a, struct scalars b, struct scalars c)
-{
-    const num re = simd_multiply_add(a.re, b.re, c.re), im = simd_multiply_add(a.re, b.im, c.im);
-
-    return (struct scalars){simd_multiply_add(-a.im, b.im, re), simd_multiply_add(a.im, b.re, im)};
-}
-
-/* |x|^2 + sum */
-TSVD_HD num
-scalars_add_abs2(struct scalars x, num sum)
-{
-    return simd_multiply_add(x.re, x.re, simd_multiply_add(x.im, x.im, sum));
-}
-
-/* Zero where the mask is not set. */
-TSVD_HD struct scalars
-scalars_select(num_mask mask, struct scalars a, struct scalars b)
-{
-    return (struct scalars){num_select(mask, a.re, b.re), num_select(mask, a.im, b.im)};
-}
-
-TSVD_HD num
-scalars_real(struct scalars x)
-{
-    return x.re;
-}
-
-#else
-
-struct scalars {
-    num re;
-};
-
-TSVD_HD struct scalars
-scalars_of(num re)
-{
-    return (struct scalars){re};
-}
-
-TSVD_HD struct scalars
-scalars_load(const real *x)
-{
-    return (struct scalars){*(const num *)x};
-}
-
-TSVD_HD void
-scalars_store(real *to, struct scalars x)
-{
-    *(num *)to = x.re;
-}
-
-TSVD_HD struct scalars
-scalars_add(struct scalars a, struct scalars b)
-{
-    return (struct scalars){a.re + b.re};
-}
-
-TSVD_HD struct scalars
-scalars_scale(num factor, struct scalars x)
-{
-    return (struct scalars){factor * x.re};
-}
-
-TSVD_HD struct scalars
-scalars_conj(struct scalars x)
-{
-    return x;
-}
-
-TSVD_HD struct scalars
-scalars_fma(struct scalars a, struct scalars b, struct scalars c)
-{
-    return (struct scalars){simd_multiply_add(a.re, b.re, c.re)};
-}
-
-TSVD_HD num
-scalars_add_abs2(struct scalars x, num sum)
-{
-    return simd_multiply_add(x.re, x.re, sum);
-}
-
-TSVD_HD struct scalars
-scalars_select(num_mask mask, struct scalars a, struct scalars b)
-{
-    return (struct scalars){num_select(mask, a.re, b.re)};
-}
-
-TSVD_HD num
-scalars_real(struct scalars x)
-{
-    return x.re;
-}
-
-#endif
-
-TSVD_HD struct scalars
-scalars_mul(struct scalars a, struct scalars b)
-{
-    return scalars_fma(a, b, scalars_of(simd_splat(0)));
-}
-
-/* ---- entries ---- */
-
-/* Scales W, and makes that of the lanes zero that hold NaN or infinity. */
-static void
-scale_lanes(const struct svd_lanes *q)
-{
-    const num zero = simd_splat(0);
-    const int64_t numbers = q->rows * q->columns * SCALAR_LANES;
-    const simd_int none = {0};
-    simd_int bits = none, exponent, half;
-    num largest, low, high;
-    num_mask finite;
-
-    for (int64_t i = 0; i < numbers; i += SIMD_LANES) {
-        bits = num_int_max(num_bits(*(const num *)(q->w + i)) & ~(real_int)R_SIGN_BIT, bits);
-    }
-    largest = num_from_bits(bits);
-    finite = num_less(largest, num_from_bits(none + (real_int)R_INFINITY_BITS));
-    *(simd_int *)q->kind = NONFINITE - num_flags(finite, NONFINITE - ORDINARY) +
-                           num_flags(num_equal(largest, zero), ZERO - ORDINARY);
-    largest = num_select(finite & num_less(zero, largest), largest, simd_splat(1));
-    /* the exponent of a denormal number is found from a normal multiple of it */
-    high = num_select(num_less(largest, simd_splat(r_pow2(1 - R_BIAS))),
-                      simd_splat(r_pow2(R_DIGITS + 1)), simd_splat(1));
-    exponent = (num_bits(largest * high) >> R_DIGITS) - (num_bits(high) >> R_DIGITS);
-    half = exponent >> 1; /* one power may be out of range */
-    low = num_pow2(-half);
-    high = num_pow2(half - exponent);
-    *(simd_int *)q->exponent = exponent;
-    for (int64_t i = 0; i < numbers; i += SIMD_LANES) {
-        num *const at = (num *)(q->w + i);
-
-        *at = num_select(finite, *at * low * high, zero);
-    }
-}
 
 /* ---- reflectors ---- */
 
@@ -766,7 +581,7 @@ svd_lanes(const struct svd_lanes *q)
     const int64_t n = q->columns, down = SCALAR_LANES, right = q->rows * SCALAR_LANES;
     num_mask reversed;
 
-    scale_lanes(q);
+    scale_lanes(q->rows * q->columns, q->w, q->exponent, q->kind);
     bidiagonalize_lanes(q);
     memset(q->e + (n - 1) * SIMD_LANES, 0, 2 * SIMD_LANES * sizeof *q->e);
     memset(q->d + n * SIMD_LANES, 0, SIMD_LANES * sizeof *q->d);
@@ -774,6 +589,14 @@ svd_lanes(const struct svd_lanes *q)
         num_less(num_abs(*(const num *)q->d), num_abs(*(const num *)(q->d + (n - 1) * SIMD_LANES)));
     reverse_lanes(n, reversed, q->d);
     reverse_lanes(n - 1, reversed, q->e);
+    if (!q->vectors) {
+        const num_mask active = dqds_lanes(n, q->d, q->e, q->max_sweeps, q->qd);
+
+        *(simd_int *)q->unfinished = num_flags(active, 1);
+        *(simd_int *)q->sweeps = (simd_int){0};
+        sort_lanes(q);
+        return;
+    }
     memcpy(q->b[0], q->d, (size_t)(n * SIMD_LANES) * sizeof *q->d);
     memcpy(q->b[1], q->e, (size_t)(n * SIMD_LANES) * sizeof *q->e);
     for (int side = 0; side < 2; side++) {
@@ -789,9 +612,6 @@ svd_lanes(const struct svd_lanes *q)
     }
     refine_lanes(q);
     sort_lanes(q);
-    if (!q->vectors) {
-        return;
-    }
     place_vectors(q, reversed, 0, q->rows, q->left_columns, q->left);
     place_vectors(q, reversed, 1, n, n, q->right);
     for (int64_t k = left_reflectors(q) - 1; k >= 0; k--) {

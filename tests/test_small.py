@@ -1,0 +1,192 @@
+"""Small dense matrices, which the CPU decomposes and inverts in vector lanes."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from testing.cases import same_bits
+from testing.processes import run
+from tsvd import _core, linalg
+from verification import small_dense
+
+DTYPES = small_dense.DTYPES
+ORDER = _core.tuning()["CPU_LANES_ORDER"]
+every_dtype = pytest.mark.parametrize("dtype", DTYPES)
+
+
+def numbers(shape, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(shape)
+    return (x + 1j * rng.standard_normal(shape) if "complex" in dtype else x).astype(dtype)
+
+
+def hold(A, full=False):
+    """All measures and rules of small_dense for a batch A (count, m, n)."""
+    count, m, n = A.shape
+    made = small_dense.Block(0, 0, m, n, A.dtype.name, full, count)
+    _, wrong = small_dense.check(made, A, "cpu")
+    assert not wrong, wrong[:3]
+    if m == n:
+        _, wrong = small_dense.check_inverses(made, A, "cpu")
+        assert not wrong, wrong[:3]
+
+
+@pytest.mark.parametrize("index", range(16))
+def test_blocks_of_mixed_kinds(index):
+    made = replace(small_dense.block(20, index), count=800)
+    hold(small_dense.matrices(made), made.full)
+
+
+@every_dtype
+@pytest.mark.parametrize("full", [False, True])
+def test_every_shape(full, dtype):
+    for m, n in itertools.product([*range(1, 9), 11, ORDER, ORDER + 1, 40], repeat=2):
+        hold(numbers((3, m, n), dtype, [m, n]), full)
+
+
+@every_dtype
+def test_all_matrices_of_order_2_with_entries_at_the_ends(dtype):
+    info = np.finfo(dtype)
+    tiny, huge = float(info.smallest_subnormal), float(info.max) / 64
+    entries = [0, 1, -1, info.eps, -info.eps, huge, -huge, tiny, -tiny]
+    hold(np.array(list(itertools.product(entries, repeat=4)), dtype).reshape(-1, 2, 2))
+
+
+@every_dtype
+def test_matrices_of_order_3_and_4_with_entries_at_the_ends(dtype):
+    for n in (3, 4):
+        made = small_dense.Block(5, n, n, n, dtype, False)
+        rng = np.random.default_rng([5, n])
+        hold(small_dense._of_kind("ends", (6000, n, n), made, rng).astype(dtype))
+
+
+@every_dtype
+@pytest.mark.parametrize("n", [2, 3, 5, 8, 12, 16])
+def test_values_that_are_nearly_equal(n, dtype):
+    """Their shifts fail many times, and the matrix falls apart at no place."""
+    wide = "complex128" if "complex" in dtype else "float64"
+    Q, _ = np.linalg.qr(numbers((400, n, n), wide, n))
+    noise = 10.0 ** np.linspace(-17, -1, 400)[:, None, None]
+    hold((Q + noise * numbers((400, n, n), dtype, n + 1)).astype(dtype))
+
+
+@every_dtype
+def test_the_lane_and_the_batch_change_no_bit(dtype):
+    A = numbers((50, 5, 5), dtype)
+    A[::7] *= 10.0**-30  # neighbours of other kinds
+    A[3::7] = 0
+    A[5::7, :, 1] = A[5::7, :, 0]
+    whole = (*linalg.svd(A), linalg.svdvals(A))
+    for i, count in itertools.product(range(0, 50, 3), (1, 2, 9)):
+        part = slice(i, min(i + count, 50))
+        got = (*linalg.svd(A[part]), linalg.svdvals(A[part]))
+        assert same_bits(got, tuple(x[part] for x in whole)), (i, count)
+    layouts = A[::-1][::-1], np.asfortranarray(A), A.swapaxes(0, 1).copy().swapaxes(0, 1)
+    layouts += (A.reshape(5, 10, 5, 5), np.broadcast_to(A, (2, 50, 5, 5))[1])
+    for same in layouts:
+        got = (*linalg.svd(same, threads=1), linalg.svdvals(same))
+        assert all(x.tobytes() == y.tobytes() for x, y in zip(got, whole, strict=True))
+    B = A[1::7]
+    X = linalg.inv(B)
+    assert all(same_bits(linalg.inv(b), x) for b, x in zip(B, X, strict=True))
+
+
+@every_dtype
+def test_parts_of_the_values(dtype):
+    for m, n in ((6, 6), (9, 4), (3, 8)):
+        A = numbers((4, m, n), dtype)
+        whole, k = linalg.svd(A, False), min(m, n)
+        for first, last in ((0, 0), (1, k - 1), (k - 1, k - 1)):
+            part = {"select": "i", "select_range": (first, last)}
+            wanted = slice(first, last + 1)
+            U, S, Vh = linalg.svd(A, **part)
+            expected = whole.U[..., wanted], whole.S[:, wanted], whole.Vh[:, wanted]
+            assert same_bits((U, S, Vh), tuple(map(np.ascontiguousarray, expected)))
+        s = linalg.svdvals(A[0])
+        for low, high in itertools.combinations([-1.0, 0.0, *map(float, s), np.inf], 2):
+            if low < high:
+                got = linalg.svdvals(A[0], select="v", select_range=(low, high))
+                assert same_bits(got, s[(s.astype(float) > low) & (s.astype(float) <= high)])
+
+
+def test_what_is_not_finite_is_named():
+    A = numbers((30, 3, 3), "float64")
+    A[17, 1, 2] = np.nan
+    A[20, 0, 0] = np.inf
+    for function in (linalg.svd, linalg.svdvals, linalg.inv):
+        with pytest.raises(ValueError, match="matrix 17 of the batch"):
+            function(A)
+    good = np.r_[:17, 18:20, 21:30]
+    whole, part = linalg.svd(A, check_finite=False), linalg.svd(A[good])
+    assert same_bits(tuple(x[good] for x in whole), tuple(part))
+    assert all(np.isnan(x[[17, 20]]).all() for x in whole)
+    assert np.isnan(linalg.inv(A, check_finite=False)[[17, 20]]).all()
+
+
+@pytest.mark.filterwarnings("ignore:.*Ill-conditioned")
+def test_inverses_that_the_lanes_leave_to_others():
+    A = numbers((20, 4, 4), "float64")
+    A[3] = np.diag([1e200, 1e-200, 1, 1e-300])
+    A[4, :, 2] *= 1e300
+    A[5] = np.diag([5e-324, 1, 1, 1])
+    X = linalg.inv(A[:5])
+    assert np.allclose(X[3] * np.diag([1e200, 1e-200, 1, 1e-300]), np.eye(4), rtol=1e-3)
+    assert np.allclose(X[4] @ A[4], np.eye(4), atol=1e-12)
+    assert np.isinf(linalg.inv(A[5])[0, 0])
+    A[9] = 1
+    with pytest.raises(linalg.LinAlgError, match="matrix 9 of the batch: Singular"):
+        linalg.inv(A[6:])  # counted from its beginning
+    with pytest.raises(linalg.LinAlgError, match="Singular"):
+        linalg.inv(np.zeros((2, 2)))
+
+
+def test_a_call_can_be_stopped():
+    class Stop(Exception):
+        pass
+
+    def stop(done):
+        raise Stop
+
+    A = np.ones((1_000_000, 6, 6)) + np.eye(6)
+    for function in (linalg.svd, linalg.svdvals, linalg.inv):
+        with pytest.raises(Stop):
+            function(A, progress=stop)
+
+
+def test_a_small_matrix_needs_no_scipy_and_its_reduction_does():
+    run("""
+import sys
+import numpy as np
+from tsvd import linalg
+
+A = np.arange(12.0).reshape(3, 4)
+linalg.svd(A), linalg.svdvals(A)
+assert "scipy" not in sys.modules
+form = linalg.bidiagonalize(A)
+assert "scipy" in sys.modules and np.allclose(form.svdvals(), linalg.svdvals(A))
+""")
+
+
+def test_a_planted_defect_is_found(monkeypatch):
+    made = replace(small_dense.block(0, 0), count=300)
+    A = small_dense.matrices(made)
+    svd, svdvals = linalg.svd, linalg.svdvals
+
+    def signs(*args, **options):
+        result = svd(*args, **options)
+        return result if type(result) is np.ndarray else (-result[0], result[1], -result[2])
+
+    def lengths(*args, **options):
+        result = svd(*args, **options)
+        return result if type(result) is np.ndarray else (result[0] * (1 + 1e-13), *result[1:])
+
+    def values(*args, **options):
+        return svdvals(*args, **options) * (1 + 1e-14)
+
+    for name, defect in (("svd", signs), ("svd", lengths), ("svdvals", values)):
+        with monkeypatch.context() as patch:
+            patch.setattr(linalg, name, defect)
+            _, wrong = small_dense.check(made, A, "cpu")
+            assert wrong, defect
