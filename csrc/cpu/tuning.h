@@ -437,9 +437,9 @@
 /* ---- inverse/ ---- */
 
 /* [measured: EPYC with AVX-512]  Matrices up to this order are inverted in lanes, where one takes
-   as long as a vector of them: of order 6, 8, 12 and 16 0.8, 1.4, 3.3 and 6.1 us more than of order
-   1.  One by one they take 0.7, 1.9 and 3.0 us more, of order 8, 12 and 16, and in a batch four times
-   as long as in lanes. */
+   as long as a vector of them: of order 6, 8, 12 and 16 0.8, 1.4, 3.3 and 6.1 us more than of
+   order 1.  One by one they take 0.7, 1.9 and 3.0 us more, of order 8, 12 and 16, and in a batch
+   four times as long as in lanes. */
 #ifndef CPU_INVERSE_LANES_ORDER
 #define CPU_INVERSE_LANES_ORDER 8
 #endif
