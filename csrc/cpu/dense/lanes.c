@@ -14,16 +14,21 @@
 /* Sweeps for each value before a matrix counts as one that does not converge; two are usual. */
 enum { SWEEPS_PER_VALUE = 30 };
 
+enum { SWEEPS_APART = 64 / (int)sizeof(int64_t) };
+
+/* Nanoseconds between two looks at what the caller wants. */
+enum { CHECK_NS = 50000 };
+
 /* The work of all threads. */
 struct lanes_run {
     struct tsvd_context *ctx;
     struct small_job *job;
-    int64_t lanes;        /* of the kernels */
-    int64_t rows;         /* of W */
-    int64_t left_columns; /* columns of its U */
+    int64_t lanes; /* of the kernels */
     int workers;
-    real *work; /* [workers][numbers], each on a cache line's boundary */
+    int64_t groups_per_check; /* groups of matrices between two calls of tsvdi_check() */
+    real *work;               /* [workers][numbers], each on a cache line's boundary */
     int64_t numbers;
+    int64_t *sweeps; /* [workers SWEEPS_APART] sweeps made, each on a cache line of its own */
 };
 
 static int
@@ -100,6 +105,14 @@ arrays_of(const struct dense_problem *p, real *work, int64_t *numbers)
     return q;
 }
 
+static uint64_t
+bytes_of_run(int workers, int64_t numbers)
+{
+    const uint64_t own = bytes_of(numbers, sizeof(real)) + SWEEPS_APART * sizeof(int64_t);
+
+    return bytes_of(workers, own);
+}
+
 static struct bytes
 bytes(const struct dense_problem *p)
 {
@@ -108,79 +121,111 @@ bytes(const struct dense_problem *p)
     struct bytes bytes = {0, 0};
 
     (void)arrays_of(p, NULL, &numbers);
-    bytes.host = bytes_of(workers_of(p, threads), bytes_of(numbers, sizeof(real)));
+    bytes.host = bytes_of_run(workers_of(p, threads), numbers);
     return bytes;
 }
 
 /* ---- copies ---- */
 
-/* Copies vector j of a side, of `count` entries, from a lane: entry i to `to[i step]`. */
+/* Where a side of the results goes: vector j of a matrix to to + j next, entry i of it `step` further
+   for each entry before. */
+struct side {
+    const real *from; /* the vectors in lanes, each of `length` scalars */
+    int64_t length;
+    scalar *to;               /* of the first matrix of the group */
+    int64_t size, next, step; /* scalars of a matrix, between vectors, and between entries */
+    int conjugated;
+};
+
+/* Copies one vector of each matrix from the lanes.  index [count]: which one in `from`; j: which one
+   of the results. */
 static void
-store_vector(const real *from, int64_t count, int64_t lanes, int conjugated, scalar *to,
-             int64_t step)
+store_vector(const struct side *side, const real_int *index, int64_t j, int count, int64_t lanes)
 {
-    for (int64_t i = 0; i < count; i++) {
+    const real *from[LANES_MAX];
+    scalar *to[LANES_MAX];
+
+    for (int lane = 0; lane < count; lane++) {
+        from[lane] = side->from + index[lane] * side->length * N_PARTS * lanes + lane;
+        to[lane] = side->to + lane * side->size + j * side->next;
+    }
+    for (int64_t i = 0; i < side->length; i++) {
+        for (int lane = 0; lane < count; lane++) {
+            const real *x = from[lane] + i * N_PARTS * lanes;
+
 #if TSVD_COMPLEX
-        *to = n_make(from[0], conjugated ? -from[lanes] : from[lanes]);
+            to[lane][i * side->step] = n_make(x[0], side->conjugated ? -x[lanes] : x[lanes]);
 #else
-        (void)conjugated;
-        *to = *from;
+            to[lane][i * side->step] = *x;
 #endif
-        from += N_PARTS * lanes;
-        to += step;
+        }
     }
 }
 
-/* Copies the vectors from a lane.  W = A has the rows of V^H and the columns of U in q->right and
-   q->left; W = A^H those of V and U, which are exchanged and conjugated. */
+/* Copies the vectors of `count` matrices from matrix `begin` on.  W = A has the columns of U and the
+   rows of V^H in q->left and q->right; W = A^H those of V and U^H, to be conjugated. */
 static void
-store_vectors(const struct dense_problem *p, const struct svd_lanes *q, int64_t lanes, int lane,
-              scalar *U, scalar *Vh)
+store_vectors(const struct dense_problem *p, const struct svd_lanes *q, int64_t begin, int count,
+              int64_t lanes)
 {
-    const int64_t scalars = N_PARTS * lanes, left = q->rows * scalars, right = q->columns * scalars;
     const int wide = is_wide(p);
     const int64_t long_vectors = p->full ? q->rows : p->k;
-    scalar *const tall = wide ? Vh : U, *const square = wide ? U : Vh;
-    /* steps of the array of q->left: from vector to vector, and from entry to entry */
-    const int64_t tall_next = wide ? q->rows : 1, tall_step = wide ? 1 : long_vectors;
-    const int64_t square_next = wide ? 1 : q->columns, square_step = wide ? p->k : 1;
+    const int64_t left_size = q->rows * long_vectors, right_size = p->k * q->columns;
+    const struct side left = {q->left,
+                              q->rows,
+                              (scalar *)(wide ? p->Vh : p->U) + begin * left_size,
+                              left_size,
+                              wide ? q->rows : 1,
+                              wide ? 1 : long_vectors,
+                              wide};
+    const struct side right = {q->right,
+                               q->columns,
+                               (scalar *)(wide ? p->U : p->Vh) + begin * right_size,
+                               right_size,
+                               wide ? 1 : q->columns,
+                               wide ? p->k : 1,
+                               wide};
 
-    for (int64_t j = 0; j < long_vectors; j++) {
-        const int64_t from = j < p->k ? (int64_t)q->order[(p->first + j) * lanes + lane] : j;
+    for (int64_t j = 0; j < p->k; j++) {
+        const real_int *index = q->order + (p->first + j) * lanes;
 
-        store_vector(q->left + from * left + lane, q->rows, lanes, wide, tall + j * tall_next,
-                     tall_step);
-        if (j < p->k) {
-            store_vector(q->right + from * right + lane, q->columns, lanes, wide,
-                         square + j * square_next, square_step);
+        store_vector(&left, index, j, count, lanes);
+        store_vector(&right, index, j, count, lanes);
+    }
+    for (int64_t j = p->k; j < long_vectors; j++) {
+        real_int index[LANES_MAX];
+
+        for (int lane = 0; lane < count; lane++) {
+            index[lane] = (real_int)j;
         }
+        store_vector(&left, index, j, count, lanes);
     }
 }
 
 static void
-store_lane(const struct lanes_run *run, const struct svd_lanes *q, int lane, int64_t i)
+store_values(const struct dense_problem *p, const struct svd_lanes *q, int64_t begin, int count,
+             int64_t lanes)
 {
-    const struct dense_problem *p = run->job->problem;
-    const int64_t lanes = run->lanes, columns = p->full ? p->a.rows : p->k;
-    const int64_t rows = p->full ? p->a.columns : p->k;
-    scalar *const U = (scalar *)p->U + (p->vectors ? i * p->a.rows * columns : 0);
-    scalar *const Vh = (scalar *)p->Vh + (p->vectors ? i * rows * p->a.columns : 0);
-    real *const S = (real *)p->S + i * p->k;
+    for (int lane = 0; lane < count; lane++) {
+        real *const S = (real *)p->S + (begin + lane) * p->k;
 
-    if (q->kind[lane] == NONFINITE) {
-        tsvdi_host_fill_nan(p->k, S);
-        if (p->vectors) {
-            tsvdi_host_fill_nan(N_PARTS * p->a.rows * columns, (real *)U);
-            tsvdi_host_fill_nan(N_PARTS * rows * p->a.columns, (real *)Vh);
+        for (int64_t j = 0; j < p->k; j++) {
+            S[j] = q->values[(p->first + j) * lanes + lane];
         }
-        return;
+        r_scale(S, p->k, -q->exponent[lane], S);
     }
-    for (int64_t j = 0; j < p->k; j++) {
-        S[j] = q->values[(p->first + j) * lanes + lane];
-    }
-    r_scale(S, p->k, -q->exponent[lane], S);
+}
+
+static void
+fill_nan(const struct dense_problem *p, int64_t i)
+{
+    const int64_t left = p->a.rows * (p->full ? p->a.rows : p->k);
+    const int64_t right = p->a.columns * (p->full ? p->a.columns : p->k);
+
+    tsvdi_host_fill_nan(p->k, (real *)p->S + i * p->k);
     if (p->vectors) {
-        store_vectors(p, q, lanes, lane, U, Vh);
+        tsvdi_host_fill_nan(N_PARTS * left, (real *)((scalar *)p->U + i * left));
+        tsvdi_host_fill_nan(N_PARTS * right, (real *)((scalar *)p->Vh + i * right));
     }
 }
 
@@ -206,27 +251,30 @@ solve_group(void *arg, int worker, int64_t group)
     const struct dense_problem *p = job->problem;
     const int64_t lanes = run->lanes, begin = group * lanes, matrices = p->a.batch.matrices;
     const int count = (int)(matrices - begin < lanes ? matrices - begin : lanes);
-    int64_t numbers, sweeps = 0;
+    int64_t numbers, *const sweeps = run->sweeps + worker * SWEEPS_APART;
     const struct svd_lanes q = arrays_of(p, run->work + worker * run->numbers, &numbers);
     const struct lanes_source source = {&p->a, begin, count, is_wide(p), is_wide(p)};
     tsvd_status ret = TSVD_OK;
 
-    if (worker == 0) {
+    if (worker == 0 && group % run->groups_per_check == 0) {
         TSVD_TRY(tsvdi_check(run->ctx, (double)begin / (double)matrices));
     }
     lanes_load(source, lanes, q.rows, q.columns, q.w);
     tsvdi_kernels()->svd_lanes(&q);
+    store_values(p, &q, begin, count, lanes);
+    if (p->vectors) {
+        store_vectors(p, &q, begin, count, lanes);
+    }
     for (int lane = 0; lane < count; lane++) {
         if (q.kind[lane] == NONFINITE) {
             note(&job->nonfinite, begin + lane);
+            fill_nan(p, begin + lane);
         }
         if (q.unfinished[lane]) {
             note(&job->unfinished, begin + lane);
         }
-        store_lane(run, &q, lane, begin + lane);
-        sweeps += q.sweeps[lane];
+        *sweeps += q.sweeps[lane];
     }
-    (void)__atomic_fetch_add(&job->sweeps, sweeps, __ATOMIC_RELAXED);
 out:
     return ret;
 }
@@ -240,15 +288,20 @@ solve(struct tsvd_context *ctx, struct small_job *job)
         .job = job,
         .lanes = tsvdi_kernels()->lanes,
         .workers = workers_of(p, ctx->threads),
+        .groups_per_check = 1 + CHECK_NS / (tsvdi_kernels()->lanes * cost_of(p)),
     };
     tsvd_status ret = TSVD_OK;
 
     (void)arrays_of(p, NULL, &run.numbers);
-    TSVD_TRY(tsvdi_alloc(ctx, bytes_of(run.workers, bytes_of(run.numbers, sizeof(real))),
-                         (void **)&run.work));
+    TSVD_TRY(tsvdi_alloc(ctx, bytes_of_run(run.workers, run.numbers), (void **)&run.work));
+    run.sweeps = (int64_t *)(void *)(run.work + run.workers * run.numbers);
+    memset(run.sweeps, 0, (size_t)(run.workers * SWEEPS_APART) * sizeof *run.sweeps);
     job->nonfinite = job->unfinished = p->a.batch.matrices;
     TSVD_TRY(tsvdi_host_for_each(run.workers, (p->a.batch.matrices + run.lanes - 1) / run.lanes,
                                  solve_group, &run));
+    for (int i = 0; i < run.workers; i++) {
+        job->sweeps += run.sweeps[i * SWEEPS_APART];
+    }
 out:
     tsvdi_free(ctx, run.work);
     return ret;

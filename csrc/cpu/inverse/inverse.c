@@ -235,6 +235,9 @@ out:
     return ret;
 }
 
+/* Groups of lanes between two calls of tsvdi_check(): they take some 50 us. */
+enum { GROUPS_PER_CHECK = 64 };
+
 /* Inverts the matrices of a group of lanes. */
 static tsvd_status
 invert_group(void *arg, int worker, int64_t group)
@@ -247,7 +250,7 @@ invert_group(void *arg, int worker, int64_t group)
     char hard[64 / sizeof(real)];
     tsvd_status ret = TSVD_OK;
 
-    if (worker == 0) {
+    if (worker == 0 && group % GROUPS_PER_CHECK == 0) {
         TSVD_TRY(tsvdi_check(run->dense.ctx, (double)begin / (double)run->job->count));
     }
     tsvdi_cpu_inverse_lanes(run, begin, count,

@@ -33,8 +33,10 @@
 /* The most shifts that may fail one after another, before none is made. */
 #define DQDS_TRIES 12
 
-/* Below a cluster t falls so steeply that the bound s + t_k is of no use.  Then the shift goes back
-   by this part of it, and by so many times more in each further try. */
+/* Below a cluster t falls so steeply that the bound s + t_k is of no use.  Then a quarter of the
+   shift is tried, up to so many times for a value.  After that the shift goes back by a small part
+   of it, and by so many times more in each further try. */
+#define DQDS_QUARTERS 2
 #define DQDS_BACK (4 * R_EPS)
 #define DQDS_BACK_MORE r_pow2(R_DIGITS / 6 + 1)
 
@@ -53,7 +55,7 @@ struct dqds_block {
     num low, high;      /* its rows */
     num e2, q1, e1, q0; /* its last entries; e2: zero if there are two rows */
     num least;          /* the least t of its rows but the last two */
-    int64_t from, to;   /* the rows of all blocks */
+    int64_t to;         /* no lane has one beyond this row; 0: none has any */
 };
 
 /* Drops what is negligible, and finds the blocks.  last: the last rows of the blocks before. */
@@ -63,7 +65,6 @@ find_dqds_blocks(const struct dqds *a, num last)
     const num zero = simd_splat(0), none = num_from_bits((simd_int){0} + (real_int)R_INFINITY_BITS);
     struct dqds_block b = {.low = zero, .high = zero};
     num low = zero, least = none, before = zero;
-    real lows[SIMD_LANES], highs[SIMD_LANES];
 
     b.e2 = b.q1 = b.e1 = b.q0 = b.least = zero;
     for (int64_t k = 0; k + 1 < a->n; k++) {
@@ -74,6 +75,7 @@ find_dqds_blocks(const struct dqds *a, num last)
             (num_less_equal(e, share) & num_less_equal(e * a->q[k], share * share)) |
             (num_equal(index, last) & num_less_equal(e, DQDS_TOLERANCE * next));
 
+        b.to = num_any(num_less(zero, num_select(drop, zero, e))) ? k + 1 : b.to;
         a->e[k] = num_select(drop, zero, e);
         b.low = num_select(drop, b.low, low);
         b.high = num_select(drop, b.high, index);
@@ -87,17 +89,52 @@ find_dqds_blocks(const struct dqds *a, num last)
         before = a->e[k];
     }
     b.active = num_less(zero, b.high);
-    memcpy(lows, &b.low, sizeof lows);
-    memcpy(highs, &b.high, sizeof highs);
-    b.from = a->n;
-    b.to = 0;
-    for (int lane = 0; lane < SIMD_LANES; lane++) {
-        if (highs[lane] > 0) {
-            b.from = lows[lane] < (real)b.from ? (int64_t)lows[lane] : b.from;
-            b.to = highs[lane] > (real)b.to ? (int64_t)highs[lane] : b.to;
-        }
-    }
     return b;
+}
+
+/* The eigenvalues of the triangle of q1, e1 and q0: the larger one, and *small, both to a few ulps. */
+static inline num
+dqds_pair(num q1, num e1, num q0, num *small)
+{
+    const num difference = q1 - q0, sum = q1 + q0;
+    const num root = simd_sqrt(simd_fma(difference, difference, e1 * (e1 + 2 * sum)));
+    const num large = REAL(0.5) * (sum + e1 + root);
+
+    *small = q1 * (q0 / large);
+    return large;
+}
+
+/* Finishes blocks of two rows in the lanes of the mask. */
+static inline void
+finish_dqds_pairs(const struct dqds *a, const struct dqds_block *b, num_mask pairs)
+{
+    num small;
+    const num large = dqds_pair(b->q1, b->e1, b->q0, &small);
+
+    for (int64_t k = 0; k <= b->to; k++) {
+        const num index = simd_splat((real)k);
+        const num_mask first = pairs & num_equal(index, b->low);
+        const num_mask second = pairs & num_equal(index, b->high);
+
+        a->q[k] = num_select(first, large, num_select(second, small, a->q[k]));
+        a->e[k] = num_select(first, simd_splat(0), a->e[k]);
+    }
+}
+
+/* Finds blocks until none has two rows. */
+static inline struct dqds_block
+next_dqds_blocks(const struct dqds *a, num last)
+{
+    for (;;) {
+        const struct dqds_block b = find_dqds_blocks(a, last);
+        const num_mask pairs = b.active & num_equal(b.high, b.low + 1);
+
+        if (!num_any(pairs)) {
+            return b;
+        }
+        finish_dqds_pairs(a, &b, pairs);
+        last = b.high;
+    }
 }
 
 /* The least eigenvalue of the last two rows, where q1 is less by what e2 does to it. */
@@ -107,10 +144,9 @@ choose_dqds_shift(const struct dqds_block *b)
     const num top = b->q1 + b->e1;
     const num gap = num_max(num_abs(b->least - top), REAL(0.125) * top);
     const num f = b->q1 - num_min(b->q1 * b->e2 / gap, REAL(0.875) * b->q1);
-    const num difference = f - b->q0, sum = f + b->q0;
-    const num root = simd_sqrt(simd_fma(difference, difference, b->e1 * (b->e1 + 2 * sum)));
-    const num shift = 2 * f * (b->q0 / (sum + b->e1 + root));
+    num shift;
 
+    (void)dqds_pair(f, b->e1, b->q0, &shift);
     return num_min(shift, b->least) * (1 - 2 * R_EPS);
 }
 
@@ -124,7 +160,7 @@ transform_dqds(const struct dqds *a, const struct dqds_block *b, num shift, num 
     num t = zero;
 
     *negative = zero;
-    for (int64_t k = b->from; k <= b->to; k++) {
+    for (int64_t k = 0; k <= b->to; k++) {
         const num index = simd_splat((real)k), q = a->q[k], e = a->e[k];
         const num_mask within =
             num_less_equal(b->low, index) & num_less_equal(index, b->high) & b->active;
@@ -148,7 +184,7 @@ transform_dqds(const struct dqds *a, const struct dqds_block *b, num shift, num 
         }
     }
     made = b->active & ~failed;
-    for (int64_t k = b->from; k <= b->to; k++) {
+    for (int64_t k = 0; k <= b->to; k++) {
         const num index = simd_splat((real)k);
         const num_mask here = made & num_less_equal(b->low, index) & num_less_equal(index, b->high);
 
@@ -170,7 +206,7 @@ dqds_lanes(int64_t n, real *d, const real *e, int64_t max_steps, real *work)
                            base + 5 * n};
     num again = minus; /* the shift for another try, or -1 */
     const num first_back = simd_splat(DQDS_BACK);
-    num failures = zero, back = first_back;
+    num failures = zero, quarters = zero, back = first_back;
     struct dqds_block b;
 
     for (int64_t k = 0; k < n; k++) {
@@ -182,21 +218,27 @@ dqds_lanes(int64_t n, real *d, const real *e, int64_t max_steps, real *work)
         a.shift[k] = zero;
         a.t[k] = num_from_bits((simd_int){0} + (real_int)R_INFINITY_BITS);
     }
-    b = find_dqds_blocks(&a, simd_splat((real)(n - 1)));
-    for (int64_t step = 0; num_any(b.active) && step < max_steps; step++) {
+    b = next_dqds_blocks(&a, simd_splat((real)(n - 1)));
+    for (int64_t step = 0; b.to > 0 && step < max_steps; step++) {
         const num shift = num_select(num_less(again, zero), choose_dqds_shift(&b), again);
         num negative, lower;
         const num_mask made = transform_dqds(&a, &b, shift, &negative);
-        num_mask useful;
+        const num high = b.high;
+        num_mask useful, is_cluster;
 
         failures = num_select(made, zero, failures + 1);
         lower = (shift + negative) * (1 - 4 * R_EPS);
         useful = num_less(REAL(0.5) * shift, lower);
-        back = num_select(made, first_back, num_select(useful, back, back * DQDS_BACK_MORE));
-        again = num_select(useful, lower, num_max(shift - back * shift, zero));
+        is_cluster = num_less(simd_splat(DQDS_QUARTERS), quarters);
+        back = num_select(made, first_back,
+                          num_select(useful | ~is_cluster, back, back * DQDS_BACK_MORE));
+        again = num_select(is_cluster, num_max(shift - back * shift, zero), REAL(0.25) * shift);
+        again = num_select(useful, lower, again);
         again = num_select(num_less(failures, simd_splat(DQDS_TRIES)), again, zero);
         again = num_select(made | ~b.active, minus, again);
-        b = find_dqds_blocks(&a, b.high);
+        quarters = num_select(made | useful, quarters, quarters + 1);
+        b = next_dqds_blocks(&a, high);
+        quarters = num_select(num_less(b.high, high), zero, quarters);
     }
     for (int64_t k = 0; k < n; k++) {
         *(num *)(d + k * SIMD_LANES) = simd_sqrt(a.q[k] + a.shift[k]);

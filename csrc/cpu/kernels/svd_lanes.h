@@ -248,7 +248,6 @@ find_blocks(const struct svd_lanes *q, num last)
     struct lanes_block b = {.active = num_less(zero, zero), .low = zero, .high = zero};
     num d = num_abs(*(const num *)q->d), inverse = 1 / d, largest_inverse = inverse, largest = d;
     num low = zero, start = *(const num *)q->d, most_inverse = zero;
-    real lows[SIMD_LANES], highs[SIMD_LANES];
 
     b.start = b.f = b.g = b.h = b.most = zero;
     for (int64_t k = 0; k + 1 < q->columns; k++) {
@@ -278,15 +277,16 @@ find_blocks(const struct svd_lanes *q, num last)
     }
     b.least = 1 / most_inverse;
     b.active = num_less(zero, b.high);
-    memcpy(lows, &b.low, sizeof lows);
-    memcpy(highs, &b.high, sizeof highs);
-    b.from = q->columns;
-    b.to = 0;
-    for (int lane = 0; lane < SIMD_LANES; lane++) {
-        if (highs[lane] > 0) {
-            b.from = lows[lane] < (real)b.from ? (int64_t)lows[lane] : b.from;
-            b.to = highs[lane] > (real)b.to ? (int64_t)highs[lane] : b.to;
+    {
+        const num first = num_select(b.active, b.low, simd_splat((real)q->columns));
+        real from = first[0], to = b.high[0];
+
+        for (int lane = 1; lane < SIMD_LANES; lane++) {
+            from = r_min(first[lane], from);
+            to = r_max(b.high[lane], to);
         }
+        b.from = (int64_t)from;
+        b.to = (int64_t)to;
     }
     return b;
 }
