@@ -92,7 +92,8 @@ find_dqds_blocks(const struct dqds *a, num last)
     return b;
 }
 
-/* The eigenvalues of the triangle of q1, e1 and q0: the larger one, and *small, both to a few ulps. */
+/* The eigenvalues that belong to the triangle of q1, e1 and q0: the larger one, and *small, both to
+   a few ulps. */
 static inline num
 dqds_pair(num q1, num e1, num q0, num *small)
 {
