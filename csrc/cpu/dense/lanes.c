@@ -127,8 +127,7 @@ bytes(const struct dense_problem *p)
 
 /* ---- copies ---- */
 
-/* Where a side of the results goes: vector j of a matrix to to + j next, entry i of it `step` further
-   for each entry before. */
+/* Where a side of the results goes: entry i of vector j of a matrix to to + j next + i step. */
 struct side {
     const real *from; /* the vectors in lanes, each of `length` scalars */
     int64_t length;
