@@ -136,8 +136,8 @@ struct side {
     int conjugated;
 };
 
-/* Copies one vector of each matrix from the lanes.  index [count]: which one in `from`; j: which one
-   of the results. */
+/* Copies one vector of each matrix from the lanes.  index [count]: which one in `from`.  j: which
+   one of the results. */
 static void
 store_vector(const struct side *side, const real_int *index, int64_t j, int count, int64_t lanes)
 {
@@ -161,7 +161,7 @@ store_vector(const struct side *side, const real_int *index, int64_t j, int coun
     }
 }
 
-/* Copies the vectors of `count` matrices from matrix `begin` on.  W = A has the columns of U and the
+/* Copies the vectors of `count` matrices from matrix `begin` on.  W = A has columns of U and the
    rows of V^H in q->left and q->right; W = A^H those of V and U^H, to be conjugated. */
 static void
 store_vectors(const struct dense_problem *p, const struct svd_lanes *q, int64_t begin, int count,
