@@ -93,6 +93,16 @@ def test_the_lane_and_the_batch_change_no_bit(dtype):
     assert all(same_bits(linalg.inv(b), x) for b, x in zip(B, X, strict=True))
 
 
+@pytest.mark.parametrize("index", range(12))
+def test_neighbours_of_all_kinds_change_no_bit(index):
+    made = replace(small_dense.block(30, index), count=500)
+    A = small_dense.matrices(made)
+    whole = (*linalg.svd(A, made.full), linalg.svdvals(A))
+    for i, a in enumerate(A):
+        alone = (*linalg.svd(a, made.full), linalg.svdvals(a))
+        assert all(x.tobytes() == y[i].tobytes() for x, y in zip(alone, whole, strict=True)), i
+
+
 @every_dtype
 def test_parts_of_the_values(dtype):
     for m, n in ((6, 6), (9, 4), (3, 8)):

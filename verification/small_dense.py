@@ -182,7 +182,7 @@ def _check_bits(checks, made, whole, device):
     """Some matrices alone, and some in a batch of another size and with other strides."""
     rng = np.random.default_rng([made.seed, made.index, 2])
     A = checks.A
-    for i in rng.integers(0, len(A), 3):
+    for i in rng.integers(0, len(A), 10):
         first = int(rng.integers(max(0, i - 20), i + 1))
         for part in (slice(i, i + 1), slice(first, i + 1)):
             given = np.asfortranarray(A[part]) if rng.random() < 0.5 else A[part]

@@ -134,7 +134,7 @@ next_dqds_blocks(const struct dqds *a, num last)
             return b;
         }
         finish_dqds_pairs(a, &b, pairs);
-        last = b.high;
+        last = num_select(pairs, b.high, last); /* the other lanes must find the same again */
     }
 }
 

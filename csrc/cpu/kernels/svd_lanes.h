@@ -295,17 +295,16 @@ find_blocks(const struct svd_lanes *q, num last)
 static inline void
 turn_lanes(int64_t n, struct num_rotation turn, num_mask mask, real *x, real *y)
 {
-    const num zero = simd_splat(0);
     const struct num_rotation unit = num_rotation_unit(turn);
-    const num t = num_select(mask, simd_quotient(unit.s, 1 + unit.c), zero);
-    const num s = num_select(mask, unit.s, zero);
+    const num t = simd_quotient(unit.s, 1 + unit.c), s = unit.s;
 
+    /* the other lanes keep their numbers as they are: x + 0 y has another sign than x = -0 */
     for (int64_t i = 0; i < n * SIMD_LANES; i += SIMD_LANES) {
-        const num below = *(const num *)(y + i), first = simd_fma(t, below, *(const num *)(x + i));
-        const num second = simd_fma(-s, first, below);
+        const num row = *(const num *)(x + i), below = *(const num *)(y + i);
+        const num first = simd_fma(t, below, row), second = simd_fma(-s, first, below);
 
-        *(num *)(y + i) = second;
-        *(num *)(x + i) = simd_fma(t, second, first);
+        *(num *)(y + i) = num_select(mask, second, below);
+        *(num *)(x + i) = num_select(mask, simd_fma(t, second, first), row);
     }
 }
 
