@@ -337,6 +337,18 @@ def _inverse(content):
     yield from lines
 
 
+def _small(content):
+    """A line for each case; the time of a batch is that of one of its matrices."""
+    yield from _header("task", "tsvd", "NumPy", "NumPy / tsvd", "target")
+    for case in content["cases"]:
+        [peer] = case["peers"].values()
+        inverse = "inverse, " if case["group"] == "inverse" else ""
+        each = max(case["batch"], 1)
+        times = (f"{_number(x['median'] / each * 1e6, 3)} µs" for x in (case, peer))
+        target = f"≥ {_number(case['target'], 3)}" if case["target"] else ""
+        yield _row(inverse + case["what"], *times, _number(peer["ratio"], 3), target)
+
+
 def _complex(content):
     """The same, of decompositions and of inverses, which have no group."""
     cases = [
@@ -682,6 +694,8 @@ TABLES = {
     "jacobi_cuda": (_dense, "jacobi.json"),
     "jacobi_known_cuda": (_jacobi_known, "jacobi.json"),
     "measured_jacobi_cuda": (_measured_gpu, "jacobi.json"),
+    "small_cpu": (_small, "small_cpu.json"),
+    "measured_small_cpu": (_measured, "small_cpu.json"),
     "inverse_cpu": (_inverse, "inverse_cpu.json"),
     "measured_inverse_cpu": (_measured, "inverse_cpu.json"),
     "inverse_cuda": (_inverse, "inverse.json"),
@@ -712,6 +726,7 @@ TABLES = {
 STRESS = {
     "stress_cpu": "draws",
     "stress_small_cpu": "small matrices",
+    "stress_lanes_cpu": "small dense matrices",
     "stress_dense_cpu": "dense draws",
     "stress_stages_2_cpu": "dense draws",
     "stress_stages_2_cuda": "dense draws",
