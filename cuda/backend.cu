@@ -162,6 +162,7 @@ tsvdi_cuda(void)
         .givens = &tsvdi_cuda_givens,
         .dense = &tsvdi_cuda_dense,
         .jacobi = &tsvdi_cuda_jacobi,
+        .small = NULL,
         .inverse = &tsvdi_cuda_inverse,
     };
 

@@ -399,7 +399,7 @@ struct jacobi_ops {
 /* ---- small dense matrices ---- */
 
 /* The SVD of all matrices of a batch, by a back end that makes it at once. */
-struct small_job {
+struct small_dense_job {
     const struct dense_problem *problem;
 
     /* Out of solve(). */
@@ -408,12 +408,12 @@ struct small_job {
     int64_t sweeps;     /* made, of all matrices */
 };
 
-struct small_ops {
+struct small_dense_ops {
     /* Whether it serves matrices of this shape, and what is wanted of them. */
     int (*serves)(const struct dense_problem *problem);
 
     /* Writes the results: NaN for matrices that are not finite. */
-    tsvd_status (*solve)(struct tsvd_context *ctx, struct small_job *job);
+    tsvd_status (*solve)(struct tsvd_context *ctx, struct small_dense_job *job);
 
     /* Workspace of solve(). */
     struct bytes (*bytes)(const struct dense_problem *problem);
@@ -526,7 +526,7 @@ struct backend {
     const struct givens_ops *givens;
     const struct dense_ops *dense;
     const struct jacobi_ops *jacobi;
-    const struct small_ops *small;
+    const struct small_dense_ops *small;
     const struct inverse_ops *inverse;
 };
 
@@ -538,7 +538,7 @@ extern const struct twisted_ops tsvdi_cpu_twisted;
 extern const struct givens_ops tsvdi_cpu_givens;
 extern const struct dense_ops tsvdi_cpu_dense;
 extern const struct jacobi_ops tsvdi_cpu_jacobi;
-extern const struct small_ops tsvdi_cpu_dense_lanes;
+extern const struct small_dense_ops tsvdi_cpu_dense_lanes;
 extern const struct inverse_ops tsvdi_cpu_inverse;
 
 /* cuda/backend.cu, or that of the device library (cuda_library.h).  Only where a handle of a CUDA

@@ -1,5 +1,5 @@
 /*
- * Small dense matrices, where a back end decomposes them at once: the driver around its small_ops.
+ * Small dense matrices, where a back end decomposes them at once: the driver around its small_dense_ops.
  * AUTO takes this way where it is offered.
  */
 #include <string.h>
@@ -49,7 +49,7 @@ svd(const struct dense_problem *problem, const tsvd_plan *reported, tsvd_info *i
     const int64_t matrices = problem->a.batch.matrices;
     const double clock = tsvdi_host_seconds();
     struct tsvd_context ctx = tsvdi_dense_context(&problem->call, matrices, error);
-    struct small_job job = {.problem = problem};
+    struct small_dense_job job = {.problem = problem};
     tsvd_status ret = TSVD_OK;
 
     (void)reported;

@@ -22,7 +22,7 @@ enum { CHECK_NS = 50000 };
 /* The work of all threads. */
 struct lanes_run {
     struct tsvd_context *ctx;
-    struct small_job *job;
+    struct small_dense_job *job;
     int64_t lanes; /* of the kernels */
     int workers;
     int64_t groups_per_check; /* groups of matrices between two calls of tsvdi_check() */
@@ -246,7 +246,7 @@ static tsvd_status
 solve_group(void *arg, int worker, int64_t group)
 {
     const struct lanes_run *run = arg;
-    struct small_job *job = run->job;
+    struct small_dense_job *job = run->job;
     const struct dense_problem *p = job->problem;
     const int64_t lanes = run->lanes, begin = group * lanes, matrices = p->a.batch.matrices;
     const int count = (int)(matrices - begin < lanes ? matrices - begin : lanes);
@@ -279,7 +279,7 @@ out:
 }
 
 static tsvd_status
-solve(struct tsvd_context *ctx, struct small_job *job)
+solve(struct tsvd_context *ctx, struct small_dense_job *job)
 {
     const struct dense_problem *p = job->problem;
     struct lanes_run run = {
@@ -306,7 +306,7 @@ out:
     return ret;
 }
 
-const struct small_ops tsvdi_cpu_dense_lanes = {
+const struct small_dense_ops tsvdi_cpu_dense_lanes = {
     .serves = serves,
     .bytes = bytes,
     .solve = solve,
