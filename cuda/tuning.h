@@ -494,12 +494,9 @@
 #endif
 
 /* [untuned]  cholesky.cu: blocks, or tiles of a product, for each multiprocessor; and the least
-   terms of a part, or piece, of a product, for few rows and for many. */
+   terms of a part, or piece, of a product. */
 #ifndef CHOLESKY_FILL
 #define CHOLESKY_FILL 4
-#endif
-#ifndef CHOLESKY_PART_LEAST
-#define CHOLESKY_PART_LEAST 64
 #endif
 #ifndef CHOLESKY_PART_TERMS
 #define CHOLESKY_PART_TERMS 256

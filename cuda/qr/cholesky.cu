@@ -354,20 +354,6 @@ struct cholesky {
     scalar *sum;   /* parts of the Gram matrix */
 };
 
-/* Terms of a part, or piece, of a product over r rows: about the root of all.  Rounding errors of
-   equal terms add up in a part, and over the parts.  Uncut, equal columns of 167 entries would cost
-   values 60 eps. */
-static int64_t
-part_terms(int64_t r)
-{
-    int64_t terms = CHOLESKY_PART_LEAST;
-
-    while (terms * terms < r && terms < CHOLESKY_PART_TERMS) {
-        terms *= 2;
-    }
-    return terms;
-}
-
 static size_t
 lay_out(const struct cuda_device *device, struct cholesky *q, char *base)
 {
@@ -379,7 +365,7 @@ lay_out(const struct cuda_device *device, struct cholesky *q, char *base)
 
     q->blocks = chunks < share ? chunks : share;
     q->parts = fill / (q->count * tiles * tiles);
-    q->parts = q->parts < q->r / part_terms(q->r) ? q->parts : q->r / part_terms(q->r);
+    q->parts = q->parts < q->r / CHOLESKY_PART_TERMS ? q->parts : q->r / CHOLESKY_PART_TERMS;
     if (q->c <= BLOCK || q->count > 1 || q->parts < 2) {
         q->parts = 0;
     } else {
@@ -495,7 +481,8 @@ make_gram(struct cuda_call *call, const struct cholesky *q, bool solved)
                                          q->sum + q->parts * c * c, c, c * c, 1));
         TSVD_TRY(add_parts(call, q, q->parts + (done < r)));
     } else {
-        TSVD_TRY(multiply_split(call, c, c, r, w, 1, adjoint, 1, part_terms(r), q->gram, q->count));
+        TSVD_TRY(multiply_split(call, c, c, r, w, 1, adjoint, 1, CHOLESKY_PART_TERMS, q->gram,
+                                q->count));
     }
 out:
     return ret;
