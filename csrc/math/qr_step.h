@@ -45,15 +45,18 @@ num_rotation_make(num f, num g, num *r)
     const num zero = NUM_SPLAT(REAL(0)), one = NUM_SPLAT(REAL(1));
     const num_mask none = num_equal(g, zero);
     struct num_rotation q;
+    const num size = num_max(num_abs(f), num_abs(g));
+    const num_mask tiny = num_less(size, NUM_SPLAT(ROTATION_SAFE_MIN)) & ~none;
     num f_scaled = f, g_scaled = g, up = one, square, sum, inverse;
     num_mask small;
 
-    if (num_any(num_less(num_max(num_abs(f), num_abs(g)), NUM_SPLAT(ROTATION_SAFE_MIN)) & ~none)) {
-        num_int power = num_int_max(num_bits(num_max(num_abs(f), num_abs(g))) & R_INFINITY_BITS,
+    if (num_any(tiny)) { /* the other lanes stay as they are: a denormal g may lose a bit */
+        num_int power = num_int_max(num_bits(size) & R_INFINITY_BITS,
                                     num_bits(zero) + ((real_int)1 << R_DIGITS));
         num down = num_from_bits(((real_int)(2 * R_BIAS) << R_DIGITS) - power);
 
-        up = num_from_bits(power);
+        up = num_select(tiny, num_from_bits(power), one);
+        down = num_select(tiny, down, one);
         f_scaled *= down;
         g_scaled *= down;
     }
