@@ -1,6 +1,6 @@
 /*
- * Small dense matrices, where a back end decomposes them at once: the driver around its small_dense_ops.
- * AUTO takes this way where it is offered.
+ * Small dense matrices, where a back end decomposes them at once: the driver around its table of
+ * operations, small_dense_ops.  AUTO takes this way where it is offered.
  */
 #include <string.h>
 
