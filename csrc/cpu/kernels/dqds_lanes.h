@@ -13,8 +13,8 @@
  * if t_k is the first that is negative, s + t_k is a lower bound of the least eigenvalue of the
  * first k + 1 rows, and often a close one.
  *
- * Sources: Fernando & Parlett, Accurate singular values and differential qd algorithms, Numer.
- * Math. 67 (1994); Parlett & Marques, An implementation of the dqds algorithm (positive case),
+ * Sources: Fernando & Parlett, Accurate singular values and differential qd algorithms, Numerische
+ * Mathematik 67 (1994); Parlett & Marques, An implementation of the dqds algorithm (positive case),
  * Linear Algebra Appl. 309 (2000), for the failures, and for gaps in the choice of a shift.
  */
 #ifndef TSVDI_CPU_KERNELS_DQDS_LANES_H
