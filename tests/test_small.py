@@ -72,6 +72,21 @@ def test_values_that_are_nearly_equal(n, dtype):
     hold((Q + noise * numbers((400, n, n), dtype, n + 1)).astype(dtype))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_blocks_on_which_sweeps_of_one_direction_do_not_converge(dtype):
+    """The shift equals the first entry: each sweep permutes the entries."""
+    digits = np.finfo(dtype).nmant
+    found = []
+    for p in range(6, digits - 2, 1 if digits < 30 else 3):
+        for i, j, k in itertools.product((p - 2, p - 1, p), range(p, digits, 2), range(p, digits)):
+            e = 2.0 ** -np.array([i, j, k])
+            found.append(np.diag([1, 1, 1 + 2.0**-p, 1]) + np.diag(e, 1))
+    B = np.array(found, dtype)
+    hold(B)
+    hold(B + 2.0 ** -(digits + 8) * numbers(B.shape, dtype))
+    hold(np.ascontiguousarray(B.swapaxes(1, 2)))
+
+
 @every_dtype
 def test_the_lane_and_the_batch_change_no_bit(dtype):
     A = numbers((50, 5, 5), dtype)
@@ -114,11 +129,12 @@ def test_parts_of_the_values(dtype):
             U, S, Vh = linalg.svd(A, **part)
             expected = whole.U[..., wanted], whole.S[:, wanted], whole.Vh[:, wanted]
             assert same_bits((U, S, Vh), tuple(map(np.ascontiguousarray, expected)))
-        s = linalg.svdvals(A[0])
-        for low, high in itertools.combinations([-1.0, 0.0, *map(float, s), np.inf], 2):
-            if low < high:
-                got = linalg.svdvals(A[0], select="v", select_range=(low, high))
-                assert same_bits(got, s[(s.astype(float) > low) & (s.astype(float) <= high)])
+        for values in (linalg.svdvals, lambda *a, **options: linalg.svd(*a, **options).S):
+            s = values(A[0])
+            for low, high in itertools.combinations([-1.0, 0.0, *map(float, s), np.inf], 2):
+                if low < high:
+                    got = values(A[0], select="v", select_range=(low, high))
+                    assert same_bits(got, s[(s.astype(float) > low) & (s.astype(float) <= high)])
 
 
 def test_what_is_not_finite_is_named():
@@ -128,6 +144,8 @@ def test_what_is_not_finite_is_named():
     for function in (linalg.svd, linalg.svdvals, linalg.inv):
         with pytest.raises(ValueError, match="matrix 17 of the batch"):
             function(A)
+    with pytest.raises(ValueError, match=r"a\[0, 1\] is \(1\+nanj\)"):
+        linalg.svd(np.array([[1, complex(1, np.nan)], [0, 1]]))
     good = np.r_[:17, 18:20, 21:30]
     whole, part = linalg.svd(A, check_finite=False), linalg.svd(A[good])
     assert same_bits(tuple(x[good] for x in whole), tuple(part))

@@ -117,4 +117,5 @@ def _first_not_finite(name, x):
         return None
     place = tuple(int(i) for i in places[0])
     index = place[0] if len(place) == 1 else place
-    return f"{name}[{str(index).strip('()')}] is {float(x[place])}"
+    value = (complex if "complex" in str(x.dtype) else float)(x[place])
+    return f"{name}[{str(index).strip('()')}] is {value}"

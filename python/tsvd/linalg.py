@@ -883,8 +883,10 @@ def _within(compute, inputs, options, interval, place):
 def _counted_within(interval, inputs, options, cuda):
     first, second = _halves(options.progress)
     if _core.dense_direct(inputs, options, cuda):
-        alone = options.replace(compute_uv=False, full_output=False, out=None, progress=first)
-        s = _core.dense_svd(inputs, alone, cuda).astype(float)  # as the bounds are
+        # with vectors, if they are wanted: values alone may differ in their last bits
+        whole = options.replace(full_output=False, out=None, full=False, progress=first)
+        result = _core.dense_svd(inputs, whole, cuda)
+        s = (result[1] if options.compute_uv else result).astype(float)  # as the bounds are
         above, within = (int(np.count_nonzero(s > bound)) for bound in reversed(interval))
         part = options.replace(first=above, count=within - above, progress=second)
         return _core.dense_svd(inputs, part, cuda)

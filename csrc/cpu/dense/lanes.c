@@ -11,8 +11,9 @@
 #include "cpu/matrix/lanes.h"
 #include "cpu/tuning.h"
 
-/* Sweeps for each value before a matrix counts as one that does not converge; two are usual. */
-enum { SWEEPS_PER_VALUE = 30 };
+/* Sweeps for each value before a matrix counts as one that does not converge; two are usual.  Before
+   that, a block may change its direction once or twice (PATIENCE in svd_lanes.h). */
+enum { SWEEPS_PER_VALUE = 60 };
 
 enum { SWEEPS_APART = 64 / (int)sizeof(int64_t) };
 

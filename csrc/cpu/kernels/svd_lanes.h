@@ -26,6 +26,9 @@ enum {
     TERMS = 16    /* terms of a sum that are added up by themselves */
 };
 
+/* Sweeps after which a block that has not shrunk is swept in the other direction. */
+#define PATIENCE 40
+
 /* The largest value over the least that is refined. */
 #define REFINED REAL(16)
 
@@ -376,33 +379,6 @@ sweep_blocks(const struct svd_lanes *q, const struct lanes_block *b, int shifted
     }
 }
 
-/* Makes B diagonal.  Lanes that are not done within the bound on sweeps are marked. */
-static void
-diagonalize_lanes(const struct svd_lanes *q)
-{
-    const num zero = simd_splat(0);
-    struct lanes_block b = find_blocks(q, simd_splat((real)(q->columns - 1)));
-    simd_int made = {0};
-
-    for (int64_t sweep = 0; num_any(b.active) && sweep < q->max_sweeps; sweep++) {
-        const num shift =
-            qr_choose_shift(b.high - b.low + 1, b.start, b.f, b.g, b.h, b.least, b.most);
-        const num_mask with = num_less(zero, shift) & b.active;
-        const num_mask without = ~num_less(zero, shift) & b.active;
-
-        if (num_any(with)) {
-            sweep_blocks(q, &b, 1, with, shift);
-        }
-        if (num_any(without)) {
-            sweep_blocks(q, &b, 0, without, shift);
-        }
-        made += num_flags(b.active, 1);
-        b = find_blocks(q, b.high);
-    }
-    *(simd_int *)q->sweeps = made;
-    *(simd_int *)q->unfinished = num_flags(b.active, 1);
-}
-
 /* Exchanges the entries of reversed order in the lanes of the mask. */
 static void
 reverse_lanes(int64_t count, num_mask mask, real *x)
@@ -414,6 +390,71 @@ reverse_lanes(int64_t count, num_mask mask, real *x)
         *one = num_select(mask, high, low);
         *other = num_select(mask, low, high);
     }
+}
+
+/* Turns B, and B before the sweeps, into J B^T J in the lanes of the mask, with the vectors. */
+static void
+reverse_matrices(const struct svd_lanes *q, num_mask mask)
+{
+    const int64_t n = q->columns;
+
+    reverse_lanes(n, mask, q->d);
+    reverse_lanes(n - 1, mask, q->e);
+    reverse_lanes(n, mask, q->b[0]);
+    reverse_lanes(n - 1, mask, q->b[1]);
+    for (int64_t i = 0; i < n * n; i++) {
+        num *const left = (num *)(q->x[0] + i * SIMD_LANES);
+        num *const right = (num *)(q->x[1] + (n * n - 1 - i) * SIMD_LANES);
+        const num one = *left, other = *right;
+
+        *left = num_select(mask, other, one);
+        *right = num_select(mask, one, other);
+    }
+}
+
+/*
+ * Makes B diagonal.  Lanes that are not done within the bound on sweeps are marked.
+ *
+ * *reversed: the lanes that have J B^T J.  A lane whose block does not shrink changes sides.  There
+ * are matrices near the identity on which sweeps of one direction permute entries for ever: the
+ * shift is lost on its way along the block.
+ */
+static void
+diagonalize_lanes(const struct svd_lanes *q, num_mask *reversed)
+{
+    const num zero = simd_splat(0);
+    struct lanes_block b = find_blocks(q, simd_splat((real)(q->columns - 1)));
+    simd_int made = {0};
+    num idle = zero; /* sweeps since the block shrank */
+
+    for (int64_t sweep = 0; num_any(b.active) && sweep < q->max_sweeps; sweep++) {
+        const num shift =
+            qr_choose_shift(b.high - b.low + 1, b.start, b.f, b.g, b.h, b.least, b.most);
+        const num_mask with = num_less(zero, shift) & b.active;
+        const num_mask without = ~num_less(zero, shift) & b.active;
+        const num low = b.low, high = b.high;
+        num_mask stuck;
+
+        if (num_any(with)) {
+            sweep_blocks(q, &b, 1, with, shift);
+        }
+        if (num_any(without)) {
+            sweep_blocks(q, &b, 0, without, shift);
+        }
+        made += num_flags(b.active, 1);
+        b = find_blocks(q, high);
+        idle = num_select(num_equal(b.low, low) & num_equal(b.high, high), idle + 1, zero);
+        stuck = num_less(simd_splat(PATIENCE), idle) & b.active;
+        if (num_any(stuck)) {
+            reverse_matrices(q, stuck);
+            *reversed ^= stuck;
+            /* the other lanes must find the same again */
+            b = find_blocks(q, num_select(stuck, simd_splat((real)(q->columns - 1)), high));
+            idle = num_select(stuck, zero, idle);
+        }
+    }
+    *(simd_int *)q->sweeps = made;
+    *(simd_int *)q->unfinished = num_flags(b.active, 1);
 }
 
 /* ---- results ---- */
@@ -516,8 +557,10 @@ place_vectors(const struct svd_lanes *q, num_mask reversed, int side, int64_t le
             const num other = *(const num *)(q->x[!side] + (j * n + n - 1 - i) * SIMD_LANES);
             num value = num_select(reversed, other, own);
 
-            if (side == 0) { /* d is negative where the value is not */
-                value = num_copysign(simd_splat(1), *(const num *)(q->d + j * SIMD_LANES)) * value;
+            if (side == 0) { /* d may be negative, the value is not */
+                const num d = *(const num *)(q->d + j * SIMD_LANES);
+
+                value = num_select(num_less(d, simd_splat(0)), -value, value);
             }
             *(num *)(to + i * SCALAR_LANES) = value;
         }
@@ -604,7 +647,7 @@ svd_lanes(const struct svd_lanes *q)
             *(num *)(q->x[side] + (i * n + i) * SIMD_LANES) = simd_splat(1);
         }
     }
-    diagonalize_lanes(q);
+    diagonalize_lanes(q, &reversed);
     for (int64_t j = 0; j < n; j++) {
         normalize_lanes(n, q->x[0] + j * n * SIMD_LANES);
         normalize_lanes(n, q->x[1] + j * n * SIMD_LANES);
