@@ -11,8 +11,8 @@
 #include "cpu/matrix/lanes.h"
 #include "cpu/tuning.h"
 
-/* Sweeps for each value before a matrix counts as one that does not converge; two are usual.  Before
-   that, a block may change its direction once or twice (PATIENCE in svd_lanes.h). */
+/* Sweeps for each value before a matrix counts as one that does not converge.  Two are usual; a
+   block may change its direction once or twice before that (PATIENCE in svd_lanes.h). */
 enum { SWEEPS_PER_VALUE = 60 };
 
 enum { SWEEPS_APART = 64 / (int)sizeof(int64_t) };
