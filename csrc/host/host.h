@@ -54,6 +54,9 @@ typedef tsvd_status (*tsvd_task)(void *arg, int worker, int64_t index);
    several threads work, the loop returns TSVD_ERR_INTERRUPTED in the child. */
 tsvd_status tsvdi_host_for_each(int workers, int64_t count, tsvd_task task, void *arg);
 
+/* Lowers *least to x, if x is less.  Threads may call this at once. */
+void tsvdi_host_note_least(int64_t *least, int64_t x);
+
 /* Starts a thread outside the pool, which the caller joins.  Like the pool's threads it gets no
    signals of the program.  Returns 0, or the error of pthread_create(). */
 int tsvdi_host_start_thread(pthread_t *thread, void *(*run)(void *), void *arg);

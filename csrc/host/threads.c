@@ -421,3 +421,13 @@ tsvdi_host_for_each(int workers, int64_t count, tsvd_task task, void *arg)
     await_helpers(&loop);
     return loop.status;
 }
+
+void
+tsvdi_host_note_least(int64_t *least, int64_t x)
+{
+    int64_t before = __atomic_load_n(least, __ATOMIC_RELAXED);
+
+    while (x < before &&
+           !__atomic_compare_exchange_n(least, &before, x, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+    }
+}

@@ -314,17 +314,6 @@ clear_group(struct leaf_group *g, int64_t count)
     g->width = 0;
 }
 
-/* Notes `matrix` if it is the first of those that failed.  Threads may call this at once. */
-static void
-note_failure(int64_t *failed, int64_t matrix)
-{
-    int64_t first = __atomic_load_n(failed, __ATOMIC_RELAXED);
-
-    while (matrix < first && !__atomic_compare_exchange_n(failed, &first, matrix, 0,
-                                                          __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-    }
-}
-
 tsvd_status
 tsvdi_cpu_dc_solve_leaves(const struct cpu_dc *run, int worker, int64_t begin, int64_t count)
 {
@@ -343,7 +332,7 @@ tsvdi_cpu_dc_solve_leaves(const struct cpu_dc *run, int worker, int64_t begin, i
     sweep_leaves(g, count);
     for (int64_t l = 0; l < count; l++) {
         if (g->lane[l].state.exhausted) {
-            note_failure(&run->job->failed, g->lane[l].leaf.matrix);
+            tsvdi_host_note_least(&run->job->failed, g->lane[l].leaf.matrix);
             return TSVD_ERR_NO_CONVERGENCE;
         }
         store_leaf(g, run, &g->lane[l]);

@@ -231,18 +231,6 @@ fill_nan(const struct dense_problem *p, int64_t i)
 
 /* ---- the work ---- */
 
-/* The matrix with the least index of those that something happened to; threads may call this at
-   once. */
-static void
-note(int64_t *first, int64_t i)
-{
-    int64_t before = __atomic_load_n(first, __ATOMIC_RELAXED);
-
-    while (i < before &&
-           !__atomic_compare_exchange_n(first, &before, i, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-    }
-}
-
 static tsvd_status
 solve_group(void *arg, int worker, int64_t group)
 {
@@ -267,11 +255,11 @@ solve_group(void *arg, int worker, int64_t group)
     }
     for (int lane = 0; lane < count; lane++) {
         if (q.kind[lane] == NONFINITE) {
-            note(&job->nonfinite, begin + lane);
+            tsvdi_host_note_least(&job->nonfinite, begin + lane);
             fill_nan(p, begin + lane);
         }
         if (q.unfinished[lane]) {
-            note(&job->unfinished, begin + lane);
+            tsvdi_host_note_least(&job->unfinished, begin + lane);
         }
         *sweeps += q.sweeps[lane];
     }

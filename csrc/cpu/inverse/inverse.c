@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cpu/inverse/inverse_run.h"
+#include "cpu/matrix/lanes.h"
 #include "cpu/tuning.h"
 #include "math/balance.h"
 
@@ -247,7 +248,7 @@ invert_group(void *arg, int worker, int64_t group)
     const int64_t rest = run->job->count - begin;
     const int count = (int)(rest < lanes ? rest : lanes);
     char *const work = (char *)run->dense.work + worker * run->workspace;
-    char hard[64 / sizeof(real)];
+    char hard[LANES_MAX];
     tsvd_status ret = TSVD_OK;
 
     if (worker == 0 && group % GROUPS_PER_CHECK == 0) {

@@ -131,7 +131,7 @@ struct twisted_lanes {
 
 /* The SVD of small matrices W side by side, one in each of the kernels' `lanes` lanes.  A number
    has an entry for each lane, one after another; a scalar has first those of its real parts, then
-   those of its imaginary ones.  All arrays begin on a cache line's boundary. */
+   those of its imaginary ones.  All arrays begin on the boundary of a vector register. */
 struct svd_lanes {
     int64_t rows, columns; /* of W, rows >= columns >= 1 */
     int64_t left_columns;  /* columns, or rows: columns of U */

@@ -71,17 +71,11 @@ scalars_add_abs2(struct scalars x, num sum)
     return simd_multiply_add(x.re, x.re, simd_multiply_add(x.im, x.im, sum));
 }
 
-/* Zero where the mask is not set. */
+/* a where the mask is set, else b. */
 TSVD_HD struct scalars
 scalars_select(num_mask mask, struct scalars a, struct scalars b)
 {
     return (struct scalars){num_select(mask, a.re, b.re), num_select(mask, a.im, b.im)};
-}
-
-TSVD_HD num
-scalars_real(struct scalars x)
-{
-    return x.re;
 }
 
 #else
@@ -142,12 +136,6 @@ TSVD_HD struct scalars
 scalars_select(num_mask mask, struct scalars a, struct scalars b)
 {
     return (struct scalars){num_select(mask, a.re, b.re)};
-}
-
-TSVD_HD num
-scalars_real(struct scalars x)
-{
-    return x.re;
 }
 
 #endif

@@ -71,7 +71,7 @@ reflector_lanes(struct scalars alpha, int64_t count, real *x, int64_t step, stru
         down = num_select(small, simd_splat(REFLECTOR_DOWN), one);
         square = num_select(small, sum_of_squares(count, x, step, up), square);
     }
-    above = up * num_abs(scalars_real(alpha));
+    above = up * num_abs(alpha.re);
     others = square;
 #if TSVD_COMPLEX
     const num aside = up * alpha.im;
@@ -81,7 +81,7 @@ reflector_lanes(struct scalars alpha, int64_t count, real *x, int64_t step, stru
     none = num_equal(others, zero);
     norm = simd_sqrt(simd_fma(above, above, others));
     reciprocal = one / num_select(none, one, norm);
-    beta = num_select(none, scalars_real(alpha), num_copysign(norm * down, -scalars_real(alpha)));
+    beta = num_select(none, alpha.re, num_copysign(norm * down, -alpha.re));
     tau->re = num_select(none, zero, simd_fma(above, reciprocal, one));
 #if TSVD_COMPLEX
     tau->im = num_select(none, zero, aside * num_copysign(reciprocal, alpha.re));
@@ -206,7 +206,7 @@ bidiagonalize_lanes(const struct svd_lanes *q)
             scalars_store(corner, tau);
             reflect(rest, rows, corner, down, scalars_conj(tau), corner + right, down, right);
         } else {
-            *(num *)(q->d + k * SIMD_LANES) = scalars_real(scalars_load(corner));
+            *(num *)(q->d + k * SIMD_LANES) = scalars_load(corner).re;
         }
         if (rest == 0) {
             break;
@@ -225,7 +225,7 @@ bidiagonalize_lanes(const struct svd_lanes *q)
             scalars_store(next, tau);
             reflect(rows - 1, rest, next, right, tau, next + down, right, down);
         } else {
-            *(num *)(q->e + k * SIMD_LANES) = scalars_real(scalars_load(next));
+            *(num *)(q->e + k * SIMD_LANES) = scalars_load(next).re;
         }
     }
 }
@@ -263,7 +263,7 @@ find_blocks(const struct svd_lanes *q, num last)
                         (is_last & num_less_equal(size, QR_TOLERANCE * next_size));
 
         *(num *)(q->e + k * SIMD_LANES) = num_select(drop, zero, e);
-        inverse = num_select(drop, own, (1 + size * inverse) * own);
+        inverse = num_select(drop, own, qr_next_inverse(inverse, size, next_size));
         largest_inverse = num_select(drop, own, num_max(largest_inverse, inverse));
         largest = num_select(drop, next_size, num_max(largest, num_max(size, next_size)));
         /* a block ends here, unless it goes on in the next row */
