@@ -119,7 +119,7 @@ staged() {
     local failed=0
     verify dense 5000 --stages 2 --device cuda --seconds 300 \
         --seed "${TSVD_STRESS_SEED:-0}" -o "$out/stress_stages_2_cuda.json" || failed=1
-    verify evolve 1000000000 --target stages --device cuda --seconds 100 \
+    verify evolve 1000000000 --target stages --device cuda --seconds 100 --threads 4 \
         --seed "${TSVD_STRESS_SEED:-0}" -o "$out/stress_evolve_stages_cuda.json" || failed=1
     return $failed
 }

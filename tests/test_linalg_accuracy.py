@@ -339,6 +339,22 @@ def test_equal_terms(m, n, dtype, device):
                     findings.bound(f"{c} {A[0, :2]} {order}", "values", error, limit)
 
 
+@every_dtype
+@pytest.mark.parametrize("stages", [1, 2])
+@pytest.mark.parametrize("m, n", [(127, 49), (167, 49), (255, 64), (300, 160), (1000, 49)])
+def test_equal_terms_beside_large_ones(m, n, stages, dtype, device):
+    """Columns so near to each other that their QR takes reflectors, which are nearly equal."""
+    A = np.full((m, n), np.sqrt(np.finfo(dtype).eps) / 8, dtype)
+    A[m // 2, : n // 5] = A[m // 2, n * 3 // 5 :] = 0.375
+    A[m // 12] *= 3
+    s_ref = dense_singular_values(A)
+    with Findings() as findings:
+        for name, given in {"one": A, "wide": A.T, "two": np.stack([A, A[::-1]])}.items():
+            s = linalg.svdvals(given, device=device, tuning={"stages": stages})
+            for i, one in enumerate(s.reshape(-1, n)):
+                hold(findings, f"{name} {i}", *check_dense(A, (one,), s_ref))
+
+
 # ---- layouts and batches ----
 
 

@@ -40,6 +40,7 @@ enum {
     TRIANGLE_THREADS = 256,
     TRIANGLE_LINES = 8, /* rows of a product that threads have at once */
     SUM_LINES = 8,
+    SPLIT_TERMS = 16,  /* of a partial sum, at least, where sums are split: 64 were too many */
     ALIGNED = 8,       /* the length of V's rows is a multiple of this */
     PART_TILE = 64,    /* rows and columns of a product for one multiprocessor, as an estimate */
     ROUNDING = 8 * 256 /* bytes: carve() rounds the sizes of eight arrays up */
@@ -80,6 +81,13 @@ parts_of(int64_t rows, int64_t columns, int64_t terms, int64_t count)
 
 /* ---- workspace ---- */
 
+/* Room for the parts of a product over so many terms, or fewer. */
+static int64_t
+parts_numbers(int64_t terms)
+{
+    return terms >= 2 * DENSE_PART_TERMS ? 2 * DENSE_TILES * PART_TILE * PART_TILE : 0;
+}
+
 struct reflect_workspace {
     scalar *v, *w, *gram, *t, *half;
     scalar *y, *ty; /* V^H X and T V^H X, or X V and X V T */
@@ -119,7 +127,7 @@ size_of(int64_t rows, int64_t reflectors, int64_t count, int64_t vectors)
     one = 2 * size.width * vectors;
     size.matrices = least(least(count, GRID_MOST), most(DENSE_GROUP_MOST / one, 1));
     size.y = most(least(count * one, DENSE_GROUP_MOST), one);
-    size.parts = rows >= 2 * DENSE_PART_TERMS ? 2 * DENSE_TILES * PART_TILE * PART_TILE : 0;
+    size.parts = parts_numbers(rows);
     return size;
 }
 
@@ -164,7 +172,7 @@ struct reflect_group {
     int64_t width, blocks; /* reflectors of a block, and blocks */
     int64_t entries;       /* of a vector, from `begin` on */
     int64_t parts, each;   /* V^H V is a sum of `parts` products over `each` entries; V is
-                              padded with zeros after its entries */
+                              padded with zeros after its entries.  1 if f.split */
     int uses_w;            /* 0: T is applied to V^H X, or X V, instead */
     int conjugated;        /* 1: V and T are the conjugates of the reflectors' */
 };
@@ -334,6 +342,20 @@ out:
     return ret;
 }
 
+/* Parts of a product over many terms, so that the errors of equal terms stay small. */
+static int64_t
+split_parts(int64_t terms)
+{
+    return most(least(SUM_PARTS, terms / SPLIT_TERMS), 1);
+}
+
+/* Whether there is room for the parts of a product, and for one more over what is left. */
+static bool
+has_room(int64_t terms, int64_t parts, int64_t size)
+{
+    return parts_numbers(terms) >= (parts + 1) * size;
+}
+
 /* C = A B, rows x columns, over many terms.  step_a and step_b: numbers between a term of A, or of
    B, and the next.  split: as in struct dense_factor. */
 static tsvd_status
@@ -341,15 +363,15 @@ multiply_long(struct cuda_call *call, int split, int64_t rows, int64_t columns, 
               struct cuda_factor a, int64_t step_a, struct cuda_factor b, int64_t step_b,
               scalar *d_parts, scalar *d_c, int64_t count)
 {
-    const int64_t size = rows * columns;
-    const int64_t parts = count == 1 ? parts_of(rows, columns, terms, 1) : 1;
-    const int64_t each = terms / parts, rest = terms - parts * each;
+    const int64_t size = rows * columns, wanted = split ? split_parts(terms) : 1;
+    const int64_t busy = count == 1 ? parts_of(rows, columns, terms, 1) : 1;
+    const bool at_once = busy >= wanted || (count == 1 && has_room(terms, wanted, size));
+    const int64_t parts = most(busy, wanted), each = terms / parts, rest = terms - parts * each;
     tsvd_status ret = TSVD_OK;
 
-    /* only products over many terms have parts, and their rows allow for longer sums */
-    if (split && parts < SUM_PARTS && each > (parts > 1 ? 2 : 1) * DENSE_PART_TERMS) {
-        return multiply_split(call, rows, columns, terms, a, step_a, b, step_b, DENSE_PART_TERMS,
-                              d_c, count);
+    if (!at_once) {
+        return multiply_split(call, rows, columns, terms, a, step_a, b, step_b, SPLIT_TERMS, d_c,
+                              count);
     }
     if (parts == 1) {
         return tsvdi_cuda_multiply_add(call, SCALAR_KIND, rows, columns, terms, 1, a, b, 0, d_c,
@@ -412,9 +434,9 @@ make_group(struct cuda_call *call, const struct reflect_group *g,
                          (unsigned)g->f.count),
                     dim3(TILE, COPY_ROWS), 0, call->stream>>>(*g, workspace->v);
     CUDA_LAUNCHED(call);
-    if (g->parts == 1 && g->f.split) {
-        TSVD_TRY(multiply_split(call, b, b, g->each, adjoint, b, v, b, DENSE_PART_TERMS,
-                                workspace->gram, count));
+    if (g->f.split) {
+        TSVD_TRY(multiply_long(call, 1, b, b, g->entries, adjoint, b, v, b, workspace->parts,
+                               workspace->gram, count));
     } else {
         TSVD_TRY(tsvdi_cuda_multiply_add(call, SCALAR_KIND, b, b, g->each, 1, adjoint, v, 0,
                                          g->parts > 1 ? workspace->parts : workspace->gram, b,
@@ -492,7 +514,7 @@ apply_group(struct tsvd_context *ctx, struct reflect_group *g, struct dense_bloc
 
     g->blocks = blocks_for(g->end - g->begin, g->width);
     g->entries = g->f.rows - g->begin;
-    g->parts = parts_of(g->width, g->width, g->entries, g->f.count * g->blocks);
+    g->parts = g->f.split ? 1 : parts_of(g->width, g->width, g->entries, g->f.count * g->blocks);
     g->each = (g->entries + g->parts - 1) / g->parts;
     g->uses_w = 2 * x.count >= g->entries;
     g->conjugated = x.rows != x.conjugated;
