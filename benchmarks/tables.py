@@ -734,6 +734,7 @@ STRESS = {
     "stress_evolve_cpu": "evaluations",
     "stress_evolve_dense_cpu": "evaluations",
     "stress_evolve_stages_cpu": "evaluations",
+    "stress_evolve_stages_cuda": "evaluations",
     "stress_evolve_jacobi_cpu": "evaluations",
     "stress_inverse_cpu": "inverses",
     "stress_cuda": "draws",
