@@ -81,7 +81,7 @@ parts_of(int64_t rows, int64_t columns, int64_t terms, int64_t count)
 
 /* ---- workspace ---- */
 
-/* Room for the parts of a product over so many terms, or fewer. */
+/* Numbers of workspace for the parts of a product over so many terms, or fewer. */
 static int64_t
 parts_numbers(int64_t terms)
 {
@@ -349,9 +349,9 @@ split_parts(int64_t terms)
     return most(least(SUM_PARTS, terms / SPLIT_TERMS), 1);
 }
 
-/* Whether there is room for the parts of a product, and for one more over what is left. */
+/* Whether the workspace holds the parts of a product, and one more over what is left. */
 static bool
-has_room(int64_t terms, int64_t parts, int64_t size)
+parts_fit(int64_t terms, int64_t parts, int64_t size)
 {
     return parts_numbers(terms) >= (parts + 1) * size;
 }
@@ -365,7 +365,7 @@ multiply_long(struct cuda_call *call, int split, int64_t rows, int64_t columns, 
 {
     const int64_t size = rows * columns, wanted = split ? split_parts(terms) : 1;
     const int64_t busy = count == 1 ? parts_of(rows, columns, terms, 1) : 1;
-    const bool at_once = busy >= wanted || (count == 1 && has_room(terms, wanted, size));
+    const bool at_once = busy >= wanted || (count == 1 && parts_fit(terms, wanted, size));
     const int64_t parts = most(busy, wanted), each = terms / parts, rest = terms - parts * each;
     tsvd_status ret = TSVD_OK;
 
