@@ -18,7 +18,7 @@ BENCHMARKS = {
     "transfers": "results on the way to the host, and arrays that stay on the GPU",
     "twisted": "vectors by twisted factorisations on the GPU, beside divide and conquer",
     "dense": "the SVD of dense matrices, beside NumPy or cuSOLVER",
-    "small": "small dense matrices on the CPU, one by one and in batches, beside NumPy",
+    "small": "small dense matrices, one by one and in batches, beside NumPy or PyTorch",
     "stages": "large dense matrices on the GPU, in two stages, and the seconds of each",
     "jacobi": "one-sided Jacobi of dense matrices, beside LAPACK or cuSOLVER",
     "inverse": "inverses of dense matrices, beside NumPy or PyTorch",

@@ -1,11 +1,10 @@
-"""Small dense matrices on the CPU: one call, and batches, beside NumPy. The matrices are Gaussian,
-and the contenders take turns.
+"""Small dense matrices: one call, and batches, beside NumPy on the CPU and PyTorch on the GPU. The
+matrices are Gaussian, and on the CPU the contenders take turns.
 """
 
 from dataclasses import dataclass
 
 from benchmarks import bars, dense, inverse
-from benchmarks.group import Group, Part
 from testing.measures import INVERSE_BOUNDS
 
 # Matrices of a batch; both contenders have the same.
@@ -37,7 +36,7 @@ def _tall(dtype):
         yield dense.Case("tall", m, n, None, count, dtype)
 
 
-CASES = (
+CPU = (
     *(case for n in (1, 2, 3, 4, 6, 8) for case in _one(n, 1.1, "float64")),
     *(
         case
@@ -61,28 +60,59 @@ CASES = (
 )
 
 
+@dataclass(frozen=True)
+class OnDevice(dense.Case):
+    """A decomposition on the GPU, beside PyTorch's own choice of an algorithm."""
+
+    def timings(self, of_peer):
+        return 3 if of_peer and self.batch else dense.REPEATS
+
+    def peers(self, A):
+        import torch
+
+        if self.vectors:
+            yield "torch.linalg.svd", lambda: torch.linalg.svd(A, full_matrices=False)
+        else:
+            yield "torch.linalg.svdvals", lambda: (torch.linalg.svdvals(A),)
+
+
+def _million(n, ms=None, dtype="float64", vectors=True):
+    return OnDevice("batch", n, n, ms and ms / 1e3, 1_000_000, dtype, vectors)
+
+
+CUDA = (
+    *(
+        OnDevice("one", n, n, None, vectors=vectors)
+        for n in (2, 3, 4, 6, 8, 12, 16, 24, 32)
+        for vectors in (True, False)
+    ),
+    *(_million(n, ms) for n, ms in ((2, 0.3), (3, 0.5), (4, 0.8), (6, 2.5))),
+    *(_million(n, vectors=False) for n in (2, 3, 4, 6)),
+    *(_million(n, dtype="float32") for n in (2, 3, 4, 6)),
+    *(_million(n, dtype="complex128") for n in (2, 3, 4)),
+    *(OnDevice("batch", n, n, None, count) for n, count in ((8, 10**5), (16, 10**5), (32, 10**4))),
+    *(OnDevice("tall", m, n, None, 10**5) for m, n in ((8, 3), (3, 8))),
+    OnDevice("tall", 100, 3, None, 1000),
+)
+LEAST = 1 / 0.9  # PyTorch's time over ours, of one matrix
+
+
+def _beside_torch(run):
+    for record in run.records["cases"]:
+        if record["group"] == "one":
+            [peer] = record["peers"].values()
+            yield bars.at_least(f"one: {record['what']}", LEAST, peer.get("ratio"))
+
+
 def _bars(run):
     records = run.records["cases"]
     inverses = [record for record in records if record["group"] == "inverse"]
     decompositions = [record for record in records if record["group"] != "inverse"]
-    return [
-        *dense.targets(run),
-        *dense.accuracy(decompositions),
-        bars.largest("residual of inverses", INVERSE_BOUNDS[False], inverses, "residual"),
-    ]
+    asked = [*dense.targets(run), *dense.accuracy(decompositions)]
+    if run.device == "cuda":
+        return [*asked, *_beside_torch(run)]
+    limit = INVERSE_BOUNDS[False]
+    return [*asked, bars.largest("residual of inverses", limit, inverses, "residual")]
 
 
-GROUP = Group(
-    files={"cpu": "small_cpu"},
-    parts=[
-        Part(
-            "cases",
-            lambda run: CASES,
-            dense.measure,
-            "group:<8 what:<44 median:s residual:.3f orthogonality:.3f peers:<1",
-            dense.shown,
-        )
-    ],
-    bars=_bars,
-    contents=lambda run: {"device": run.device},
-)
+GROUP = dense.group("small", CPU, CUDA, _bars, seconds={"cpu": float("inf"), "cuda": 120})

@@ -338,15 +338,25 @@ def _inverse(content):
 
 
 def _small(content):
-    """A line for each case; the time of a batch is that of one of its matrices."""
-    yield from _header("task", "tsvd", "NumPy", "NumPy / tsvd", "target")
+    """A line for each case; the time of a batch is that of one of its matrices on the CPU, and of
+    all of them on the GPU.
+    """
+    on_cpu = content["device"] == "cpu"
+    peer = "NumPy" if on_cpu else "PyTorch"
+    yield from _header("task", "tsvd", peer, f"{peer} / tsvd", "target")
     for case in content["cases"]:
-        [peer] = case["peers"].values()
+        [other] = case["peers"].values()
         inverse = "inverse, " if case["group"] == "inverse" else ""
-        each = max(case["batch"], 1)
-        times = (f"{_number(x['median'] / each * 1e6, 3)} µs" for x in (case, peer))
-        target = f"≥ {_number(case['target'], 3)}" if case["target"] else ""
-        yield _row(inverse + case["what"], *times, _number(peer["ratio"], 3), target)
+        times, target, ratio = [case["median"], other.get("median")], "", other.get("ratio")
+        if on_cpu:
+            each = max(case["batch"], 1)
+            times = [f"{_number(x / each * 1e6, 3)} µs" for x in times]
+            target = f"≥ {_number(case['target'], 3)}" if case["target"] else ""
+        else:
+            times = [_seconds(x) if x else "" for x in times]
+            target = f"≤ {_seconds(case['target'])}" if case["target"] else ""
+            target = "≥ 1.11" if case["group"] == "one" else target
+        yield _row(inverse + case["what"], *times, _number(ratio, 3) if ratio else "", target)
 
 
 def _complex(content):
@@ -696,6 +706,8 @@ TABLES = {
     "measured_jacobi_cuda": (_measured_gpu, "jacobi.json"),
     "small_cpu": (_small, "small_cpu.json"),
     "measured_small_cpu": (_measured, "small_cpu.json"),
+    "small_cuda": (_small, "small.json"),
+    "measured_small_cuda": (_measured_gpu, "small.json"),
     "inverse_cpu": (_inverse, "inverse_cpu.json"),
     "measured_inverse_cpu": (_measured, "inverse_cpu.json"),
     "inverse_cuda": (_inverse, "inverse.json"),
@@ -727,6 +739,7 @@ STRESS = {
     "stress_cpu": "draws",
     "stress_small_cpu": "small matrices",
     "stress_lanes_cpu": "small dense matrices",
+    "stress_tiny_cuda": "small dense matrices",
     "stress_dense_cpu": "dense draws",
     "stress_stages_2_cpu": "dense draws",
     "stress_stages_2_cuda": "dense draws",

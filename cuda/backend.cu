@@ -162,7 +162,7 @@ tsvdi_cuda(void)
         .givens = &tsvdi_cuda_givens,
         .dense = &tsvdi_cuda_dense,
         .jacobi = &tsvdi_cuda_jacobi,
-        .small = NULL,
+        .small = &tsvdi_cuda_jacobi_tiny,
         .inverse = &tsvdi_cuda_inverse,
     };
 

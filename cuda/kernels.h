@@ -193,6 +193,7 @@ extern const struct twisted_ops tsvdi_cuda_twisted;
 extern const struct givens_ops tsvdi_cuda_givens;
 extern const struct dense_ops tsvdi_cuda_dense;
 extern const struct jacobi_ops tsvdi_cuda_jacobi;
+extern const struct small_dense_ops tsvdi_cuda_jacobi_tiny;
 extern const struct inverse_ops tsvdi_cuda_inverse;
 
 /* load/device_arrays.cu: whether a chunk from the host is staged: all host threads gather its

@@ -652,6 +652,11 @@
 
 /* ---- jacobi/ ---- */
 
+/* [untuned]  tiny.cuh: blocks, at most; each writes its findings to the host. */
+#ifndef JACOBI_TINY_BLOCKS
+#define JACOBI_TINY_BLOCKS 4096
+#endif
+
 /* [untuned]  jacobi.cu: a block has a matrix of up to this many columns in shared memory, if its
    rows fit; sweeps.cu takes larger ones. */
 #ifndef JACOBI_BLOCK_COLUMNS

@@ -21,11 +21,13 @@
 #     stages    * large dense matrices in two stages, and the seconds of each           2.5 min
 #     jacobi    * one-sided Jacobi, against cuSOLVER's                                  3 min
 #     inverse   * inverses, against PyTorch                                           0.5 min
+#     small     * small dense matrices, against PyTorch                                 1 min
 #     complex   * complex matrices, against cuSOLVER, PyTorch and real ones             2 min
 #     eps       * the time that a looser eps saves                                   0.25 min
 #     wheels      the wheel of the CPU and the device library, without nvcc on the path   2 min
 #     sweep       cliffs: times over sizes in steps of 1.2                               5 min
 #     cube        values of dense matrices up to n = 40,960, against the cube            5 min
+#     tiny        a hundred million matrices of order 2 to 8, checked on the device     2 min
 #     stress    * random draws, each checked (TSVD_STRESS_SEED: random seed, 0)         4 min
 #     staged      in two stages: random draws, and the search for the worst              8 min
 #     attack      on the CPU: random draws, small matrices, the search for the worst     8 min
@@ -48,7 +50,7 @@ set -u
 cd "$(dirname "$0")/.." || exit
 out=${1:-build/gpu}
 parts=("${@:2}")
-[ ${#parts[@]} -gt 0 ] || parts=(build tests vectors values select batch transfers twisted dense stages jacobi inverse complex eps stress)
+[ ${#parts[@]} -gt 0 ] || parts=(build tests vectors values select batch transfers twisted dense stages jacobi inverse small complex eps stress)
 mkdir -p "$out" || exit
 export SKBUILD_BUILD_DIR=${SKBUILD_BUILD_DIR:-build/python}
 export PYTHONUNBUFFERED=1
@@ -191,12 +193,14 @@ run_part() {
     stages) benchmark stages -o "$out/stages.json" ;;
     jacobi) benchmark jacobi --device cuda -o "$out/jacobi.json" ;;
     inverse) benchmark inverse --device cuda -o "$out/inverse.json" ;;
+    small) benchmark small --device cuda -o "$out/small.json" ;;
     complex) benchmark complex --device cuda -o "$out/complex.json" ;;
     eps) benchmark eps --device cuda -o "$out/eps_cuda.json" ;;
     wheels) wheels ;;
     sweep) benchmark sweep --device cuda -o "$out/sweep_cuda.json" ;;
     cube) benchmark sweep --device cuda --group cube -o "$out/cube_cuda.json" ;;
     stress) stress ;;
+    tiny) verify tiny 100000000 --device cuda -o "$out/stress_tiny_cuda.json" ;;
     staged) staged ;;
     attack) attack ;;
     crossover) benchmark crossover --device cuda --repeats 3 -o "$out/crossover_cuda.json" ;;
@@ -228,7 +232,7 @@ done
 for name in "${parts[@]}"; do
     case $name in
     tests) printf '\n=== tests\n' && tail -n 1 "$out/tests.log" ;;
-    vectors | values | select | batch | transfers | twisted | dense | stages | jacobi | inverse | complex | eps | wheels | sweep | cube | stress | staged | attack | crossover | gpu | checksums | against)
+    vectors | values | select | batch | transfers | twisted | dense | stages | jacobi | inverse | small | complex | eps | wheels | sweep | cube | tiny | stress | staged | attack | crossover | gpu | checksums | against)
         printf '\n=== %s\n' "$name" && cat "$out/$name.log"
         ;;
     esac

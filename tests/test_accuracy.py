@@ -196,6 +196,22 @@ def test_lapack_agrees(family, device):
             assert np.max(turned) <= 4 * n * eps * s[0] / gap, driver
 
 
+@every_dtype
+@pytest.mark.parametrize("method", ["qr", "dc", "twisted", "auto"])
+def test_blocks_on_which_sweeps_of_one_direction_do_not_converge(method, dtype, device):
+    """The shift equals the first entry: each sweep permutes the entries."""
+    digits = np.finfo(dtype).nmant
+    found = [([1, 1, 1 + 2.0**-29, 1], [-28, -48, -44])] if digits > 29 else []
+    for p in range(7, digits - 2, 5):
+        for i, j, k in itertools.product((p - 2, p), range(p, digits, 4), range(p, digits, 3)):
+            found.append(([1, 1, 1 + 2.0**-p, 1], [-i, -j, -k]))
+    with Findings() as findings:
+        for d, powers in found:
+            d, e = np.array(d, dtype), (2.0 ** np.array(powers)).astype(dtype)
+            result = tsvd.svd(d, e, method=method, device=device)
+            check_vectors(findings, f"{d} {powers}", d, e, result)
+
+
 @pytest.mark.parametrize("eps", [1e-2, 1e-4, 1e-6, 1e-8, 1e-10])
 @every_dtype
 @pytest.mark.parametrize("method", ["qr", "givens", "dc", "auto"])

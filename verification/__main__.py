@@ -82,21 +82,34 @@ def _draws(arguments):
 def _small(arguments):
     from verification import small
 
-    device, seed = arguments.device, arguments.seed
-    if arguments.index is not None:
-        return small.again(seed, arguments.index, device)
-    path, processes = _place(arguments, "stress_small"), arguments.threads
-    return small.run(path, processes, device, arguments.count, seed, arguments.seconds)
+    return _blocks(small, "stress_small", arguments)
 
 
 def _lanes(arguments):
     from verification import small_dense
 
+    return _blocks(small_dense, "stress_lanes", arguments)
+
+
+def _blocks(of, name, arguments):
+    """Of a module whose pieces are blocks of matrices on any device."""
     device, seed = arguments.device, arguments.seed
     if arguments.index is not None:
-        return small_dense.again(seed, arguments.index, device)
-    path, processes = _place(arguments, "stress_lanes"), arguments.threads
-    return small_dense.run(path, processes, device, arguments.count, seed, arguments.seconds)
+        return of.again(seed, arguments.index, device)
+    path, processes = _place(arguments, name), arguments.threads
+    return of.run(path, processes, device, arguments.count, seed, arguments.seconds)
+
+
+def _tiny(arguments):
+    from verification import tiny
+
+    if arguments.device != "cuda":
+        raise SystemExit("tiny checks matrices on the GPU: add --device cuda")
+    seed = arguments.seed
+    if arguments.index is not None:
+        return tiny.again(seed, arguments.index)
+    path, processes = _place(arguments, "stress_tiny"), arguments.threads
+    return tiny.run(path, processes, arguments.count, seed, arguments.seconds)
 
 
 def _dense(arguments):
@@ -164,6 +177,7 @@ COMMANDS = {  # what runs it, what is counted, and what it does
     "draws": (_draws, "DRAWS", "random draws over all families, sizes, types, methods and options"),
     "small": (_small, "MATRICES", "matrices of order 0 to 12, by all methods"),
     "lanes": (_lanes, "MATRICES", "dense matrices of order 1 to 16, in batches of mixed kinds"),
+    "tiny": (_tiny, "MATRICES", "dense matrices of order 2 to 8 on the GPU, checked there"),
     "dense": (_dense, "DRAWS", "dense matrices at random, for tsvd.linalg"),
     "inverse": (_inverse, "DRAWS", "square matrices at random, for tsvd.linalg.inv"),
     "evolve": (

@@ -90,7 +90,7 @@ extern const struct method tsvdi_method_bisect;
 extern const struct method tsvdi_method_twisted;
 extern const struct method tsvdi_method_jacobi;
 
-/* Of small dense matrices (dense/small.c), where AUTO takes it.  It has no number of its own. */
+/* Of small dense matrices (dense/small.c), where AUTO takes it.  Its number is the back end's. */
 extern const struct method tsvdi_method_small;
 
 #endif

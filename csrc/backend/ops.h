@@ -409,6 +409,8 @@ struct small_dense_job {
 };
 
 struct small_dense_ops {
+    tsvd_method method; /* that it stands for */
+
     /* Whether it serves matrices of this shape, and what is wanted of them. */
     int (*serves)(const struct dense_problem *problem);
 

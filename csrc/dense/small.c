@@ -7,6 +7,7 @@
 #include "backend/method.h"
 #include "bidiag/bidiag_call.h"
 #include "dense/dense_call.h"
+#include "dense/methods.h"
 
 int
 tsvdi_small_serves(const struct dense_problem *p)
@@ -27,7 +28,7 @@ plan(const struct dense_problem *p, tsvd_plan *reported, tsvd_error *error)
 
     (void)error;
     memset(reported, 0, sizeof *reported);
-    reported->method = tsvdi_method_small.number;
+    reported->method = backend->small->method;
     reported->direct = 1;
     reported->n = p->n;
     reported->count = p->k;
@@ -53,7 +54,7 @@ svd(const struct dense_problem *problem, const tsvd_plan *reported, tsvd_info *i
     tsvd_status ret = TSVD_OK;
 
     (void)reported;
-    info->method = tsvdi_method_small.number;
+    info->method = backend->small->method;
     ctx.count = matrices;
     TSVD_TRY(backend->small->solve(&ctx, &job));
     info->sweeps = job.sweeps;
@@ -63,7 +64,8 @@ svd(const struct dense_problem *problem, const tsvd_plan *reported, tsvd_info *i
     }
     if (job.unfinished < matrices) {
         error->matrix = matrices > 1 ? job.unfinished : -1;
-        TSVD_TRY(tsvdi_fail(error, TSVD_ERR_NO_CONVERGENCE, "qr did not converge"));
+        TSVD_TRY(tsvdi_fail(error, TSVD_ERR_NO_CONVERGENCE, "%s did not converge",
+                            tsvdi_method_of(info->method)->name));
     }
     TSVD_TRY(tsvdi_check(&ctx, 1));
     info->seconds_iterate = tsvdi_host_seconds() - clock;
@@ -72,8 +74,6 @@ out:
 }
 
 const struct method tsvdi_method_small = {
-    .number = TSVD_METHOD_QR,
-    .name = "qr",
     .dense_plan = plan,
     .dense_svd = svd,
 };

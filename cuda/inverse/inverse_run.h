@@ -251,13 +251,6 @@ largest_of_lanes(int x, int group)
     return x;
 }
 
-/* Takes device memory, if any is needed. */
-static inline tsvd_status
-cuda_take(struct cuda_call *call, size_t bytes, char **d_memory)
-{
-    return bytes > 0 ? tsvdi_cuda_alloc(call, bytes, (void **)d_memory) : TSVD_OK;
-}
-
 /* inverse.cu: adds what was found of matrices to what was found before; the first of them has the
    number `begin`. */
 void tsvdi_cuda_inverse_note(const struct inverse_marks *marks, int64_t begin,

@@ -2,7 +2,7 @@
  * Dense matrices from where the caller has them to W: gathered, and scaled by a power of two, which
  * the largest entry of each decides.
  */
-#include "matrix/matrix.h"
+#include "matrix/source.h"
 
 enum {
     LOAD_ROWS = 8,
@@ -10,21 +10,6 @@ enum {
     SMALL_GROUP = 4, /* threads of a small matrix, at least */
     SMALL_LOADS = 8  /* loads that a thread has in flight */
 };
-
-/* What W is read from. */
-struct dense_source {
-    const char *a;
-    int64_t row, column; /* bytes between rows, and between columns, of W */
-    int64_t begin;       /* the first matrix, as one of the batch */
-    int batch_ndim;
-    int64_t batch_shape[TSVD_MAX_BATCH_DIMS], batch_strides[TSVD_MAX_BATCH_DIMS];
-};
-
-static __host__ __device__ const char *
-locate(const struct dense_source &from, int64_t index)
-{
-    return locate_matrix(from.a, from.batch_ndim, from.batch_shape, from.batch_strides, index);
-}
 
 /* What a matrix with this largest magnitude counts as, and its scale. */
 static __device__ char
@@ -63,7 +48,7 @@ largest_kernel(const __grid_constant__ struct dense_source from, const struct ti
 {
     __shared__ real_int part[LOAD_ROWS];
     int64_t row, column, matrix = find_tile(q, &row, &column);
-    const char *a = locate(from, from.begin + matrix);
+    const char *a = source_matrix(from, from.begin + matrix);
     real_int most = 0;
 
     for (int k = (int)threadIdx.y; k < TILE; k += LOAD_ROWS) {
@@ -102,7 +87,7 @@ load_kernel(const __grid_constant__ struct dense_source from, const struct tilin
 {
     __shared__ scalar tile[TILE][TILE + 1];
     int64_t row, column, matrix = find_tile(q, &row, &column);
-    const char *a = locate(from, from.begin + matrix);
+    const char *a = source_matrix(from, from.begin + matrix);
     real_int exponent;
     const char kind = judge((real_int)largest[matrix], &exponent);
     const bool ordinary = kind == ORDINARY;
@@ -142,7 +127,7 @@ __launch_bounds__(SMALL_THREADS)
     const bool present = matrix < count;
     const int entries = r * c, length = by_row ? c : r; /* of a line of the source */
     const int64_t inner = by_row ? from.column : from.row, outer = by_row ? from.row : from.column;
-    const char *a = present ? locate(from, from.begin + matrix) : NULL;
+    const char *a = present ? source_matrix(from, from.begin + matrix) : NULL;
     scalar *const tile = (scalar *)shared + slot * stride * c;
     int line = lane / length, place = lane % length;
     real_int most = 0, exponent;
@@ -237,7 +222,7 @@ gather(const void *arg, size_t begin, size_t bytes, char *to)
     while (left > 0) {
         const int64_t line = at / g->inner, first = at % g->inner;
         const int64_t some = g->inner - first < left ? g->inner - first : left;
-        const char *a = locate(*g->from, g->from->begin + line / g->outer) +
+        const char *a = source_matrix(*g->from, g->from->begin + line / g->outer) +
                         line % g->outer * g->outer_stride + first * g->inner_stride;
 
         if (g->inner_stride == (int64_t)sizeof(scalar)) {
@@ -253,57 +238,28 @@ gather(const void *arg, size_t begin, size_t bytes, char *to)
     }
 }
 
-/* Whether neighbours in a row of W are closer in memory than neighbours in a column. */
-static bool
-lies_by_row(const struct dense_source *from)
+tsvd_status
+tsvdi_cuda_dense_upload(struct cuda_call *call, int64_t r, int64_t c, int64_t count, scalar *d_to,
+                        struct dense_source *from)
 {
-    return (from->column < 0 ? -from->column : from->column) <
-           (from->row < 0 ? -from->row : from->row);
-}
-
-/* Uploads the matrices in the order in which they lie: row by row to d_staging, or column by column
-   to W.  Then *from is the copy on the device. */
-static tsvd_status
-stage(struct cuda_call *call, const struct cuda_matrices *m, scalar *d_staging,
-      struct dense_source *from)
-{
-    const int64_t r = m->r, c = m->c;
     const bool by_row = lies_by_row(from);
     const struct gathered g = {from, by_row ? c : r, by_row ? r : c,
                                by_row ? from->column : from->row,
                                by_row ? from->row : from->column};
-    scalar *const to = by_row ? d_staging : m->w;
-    const size_t bytes = (size_t)m->count * (size_t)(r * c) * sizeof(scalar);
+    const size_t bytes = (size_t)count * (size_t)(r * c) * sizeof(scalar);
     const int64_t size = (int64_t)sizeof(scalar);
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_upload_blocks(call, to, bytes, sizeof(scalar), gather, &g));
-    from->a = (const char *)to;
+    TSVD_TRY(tsvdi_cuda_upload_blocks(call, d_to, bytes, sizeof(scalar), gather, &g));
+    from->a = (const char *)d_to;
     from->row = by_row ? c * size : size;
     from->column = by_row ? size : r * size;
     from->begin = 0;
     from->batch_ndim = 1;
-    from->batch_shape[0] = m->count;
+    from->batch_shape[0] = count;
     from->batch_strides[0] = r * c * size;
 out:
     return ret;
-}
-
-static struct dense_source
-source_of(const struct dense_matrices *a, int64_t begin, bool transposed)
-{
-    struct dense_source from = {};
-
-    from.a = (const char *)a->data;
-    from.row = transposed ? a->column_stride : a->row_stride;
-    from.column = transposed ? a->row_stride : a->column_stride;
-    from.begin = begin;
-    from.batch_ndim = a->batch.ndim;
-    for (int i = 0; i < a->batch.ndim; i++) {
-        from.batch_shape[i] = a->batch.shape[i];
-        from.batch_strides[i] = a->batch_strides[i];
-    }
-    return from;
 }
 
 bool
@@ -326,7 +282,9 @@ tsvdi_cuda_dense_load(struct tsvd_context *ctx, const struct dense_matrices *a, 
     tsvd_status ret = TSVD_OK;
 
     if (a->space == TSVD_HOST) {
-        TSVD_TRY(stage(call, to, d_staging, &from));
+        scalar *const d_copy = lies_by_row(&from) ? d_staging : to->w;
+
+        TSVD_TRY(tsvdi_cuda_dense_upload(call, to->r, to->c, to->count, d_copy, &from));
     }
     if (to->r * to->c <= DENSE_WARP_ENTRIES) {
         return load_small(call, to, &from, scaled, lies_by_row(&from));

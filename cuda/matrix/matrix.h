@@ -1,12 +1,12 @@
 /*
  * Dense matrices on the device: what QR, the reduction, Jacobi and inverses share.
  *
- *   matrix/load.cu        matrices from where the caller has them
+ *   matrix/load.cu        matrices from where the caller has them (source.h)
  *   matrix/reflectors.cu  reflectors on vectors
  *   matrix/results.cu     signs and scale, and where the results go
  *   matrix/stages.h       the stages of a reduction
  *   matrix/panel.h        groups of blocks that work on a matrix together
- *   matrix/split_sums.h       products over many terms
+ *   matrix/split_sums.h   products over many terms
  *
  * All of them work on W, r x c with r >= c and column-major, with contiguous columns: A, or its
  * transpose (not its conjugate) if A has more columns than rows, times a power of two.
@@ -68,6 +68,13 @@ struct cuda_results {
     real *s;
     scalar *u, *vh; /* u and vh NULL: values only */
 };
+
+/* Takes device memory, if any is needed. */
+static inline tsvd_status
+cuda_take(struct cuda_call *call, size_t bytes, char **d_memory)
+{
+    return bytes > 0 ? tsvdi_cuda_alloc(call, bytes, (void **)d_memory) : TSVD_OK;
+}
 
 /* load.cu: reads matrices of `a`, from number `begin` on, to `to`; scaled: by their exponents.
    d_staging: workspace as large as w; needed only if tsvdi_cuda_dense_needs_staging() says so. */

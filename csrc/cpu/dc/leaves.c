@@ -218,7 +218,9 @@ look_after(struct leaf_group *g, struct lane *lane, int64_t index)
         count--;
     }
     dropped &= ((real_uint)1 << count) - 1;
-    if (dropped || count < 2 || lane->state.sweeps >= lane->state.max_sweeps) {
+    lane->state.idle = count < lane->count ? 0 : lane->state.idle + 1;
+    if (dropped || count < 2 || lane->state.sweeps >= lane->state.max_sweeps ||
+        lane->state.idle > QR_PATIENCE) {
         apply_sweeps(g, lane);
         put_back(g, lane, 0);
         take_block(g, lane);

@@ -12,7 +12,7 @@
 #include "cpu/tuning.h"
 
 /* Sweeps for each value before a matrix counts as one that does not converge.  Two are usual; a
-   block may change its direction once or twice before that (PATIENCE in svd_lanes.h). */
+   block may change its direction once or twice before that (QR_PATIENCE). */
 enum { SWEEPS_PER_VALUE = 60 };
 
 enum { SWEEPS_APART = 64 / (int)sizeof(int64_t) };
@@ -296,6 +296,7 @@ out:
 }
 
 const struct small_dense_ops tsvdi_cpu_dense_lanes = {
+    .method = TSVD_METHOD_QR,
     .serves = serves,
     .bytes = bytes,
     .solve = solve,

@@ -26,9 +26,6 @@ enum {
     TERMS = 16    /* terms of a sum that are added up by themselves */
 };
 
-/* Sweeps after which a block that has not shrunk is swept in the other direction. */
-#define PATIENCE 40
-
 /* The largest value over the least that is refined. */
 #define REFINED REAL(16)
 
@@ -415,9 +412,8 @@ reverse_matrices(const struct svd_lanes *q, num_mask mask)
 /*
  * Makes B diagonal.  Lanes that are not done within the bound on sweeps are marked.
  *
- * *reversed: the lanes that have J B^T J.  A lane whose block does not shrink changes sides.  There
- * are matrices near the identity on which sweeps of one direction permute entries for ever: the
- * shift is lost on its way along the block.
+ * *reversed: the lanes that have J B^T J.  A lane whose block does not shrink changes sides
+ * (QR_PATIENCE).
  */
 static void
 diagonalize_lanes(const struct svd_lanes *q, num_mask *reversed)
@@ -444,7 +440,7 @@ diagonalize_lanes(const struct svd_lanes *q, num_mask *reversed)
         made += num_flags(b.active, 1);
         b = find_blocks(q, high);
         idle = num_select(num_equal(b.low, low) & num_equal(b.high, high), idle + 1, zero);
-        stuck = num_less(simd_splat(PATIENCE), idle) & b.active;
+        stuck = num_less(simd_splat(QR_PATIENCE), idle) & b.active;
         if (num_any(stuck)) {
             reverse_matrices(q, stuck);
             *reversed ^= stuck;
