@@ -5,15 +5,36 @@
 #include "dense/dense_call.h"
 #include "dense/methods.h"
 
+/* Whether AUTO takes one-sided Jacobi. */
+static int
+jacobi_serves(const struct dense_problem *p)
+{
+    const struct backend *backend = tsvdi_backend_of(p->call.handle);
+    const tsvd_options *o = p->call.options;
+    const int64_t longer = p->a.rows > p->a.columns ? p->a.rows : p->a.columns;
+
+    return p->vectors && longer <= backend->jacobi_order && o->eps < 0 && o->max_sweeps == 0 &&
+           o->dense_stages == 0;
+}
+
+/* The method that decomposes A without a reduction; NULL: A is reduced. */
+static const struct method *
+direct_method(const struct dense_problem *p)
+{
+    if (p->method != NULL) {
+        return p->method->dense_plan != NULL ? p->method : NULL;
+    }
+    return tsvdi_small_serves(p) ? &tsvdi_method_small
+           : jacobi_serves(p)    ? &tsvdi_method_jacobi
+                                 : NULL;
+}
+
 static tsvd_status
 dense_plan(const struct dense_problem *problem, struct dense_plan *plan, tsvd_error *error)
 {
-    const struct method *direct = tsvdi_small_serves(problem) ? &tsvdi_method_small : NULL;
+    const struct method *direct = direct_method(problem);
     tsvd_status ret = TSVD_OK;
 
-    if (problem->method != NULL && problem->method->dense_plan != NULL) {
-        direct = problem->method;
-    }
     ret = direct != NULL ? direct->dense_plan(problem, &plan->reported, error)
                          : tsvdi_dense_plan_call(problem, KEEP_VECTORS, plan, error);
     plan->problem = problem;
