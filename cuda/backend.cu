@@ -154,7 +154,6 @@ tsvdi_cuda(void)
         .host_values_order = VALUES_CPU_ORDER,
         .twisted_order = 1,
         .twisted_few_order = 1,
-        .jacobi_order = JACOBI_ORDER / (sizeof(scalar) > 8 ? 2 : 1),
         .finish_downloads = finish_downloads,
         .values = &tsvdi_cuda_values,
         .vectors = &tsvdi_cuda_vectors,

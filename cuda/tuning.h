@@ -652,11 +652,19 @@
 
 /* ---- jacobi/ ---- */
 
-/* [measured: H200, 2026-11-29]  Up to this order, of complex128 half of it, AUTO takes Jacobi for
-   vectors.  100,000 matrices of order 16 took 4.1 ms and by a reduction 5.2, those of order 32 14.3
-   and 30 ms. */
+/* [measured: H200, 2026-11-29]  jacobi.cu: AUTO takes Jacobi for vectors of matrices with at least
+   JACOBI_FROM columns and up to JACOBI_ORDER rows, of complex128 up to half of that, of complex64 none;
+   of a single matrix up to JACOBI_ALONE.  100,000 matrices of order 9 took 3.6 ms and by a reduction
+   2.9, of order 16 4.2 and 5.3, 10,000 of order 32 1.5 and 3.0; complex64 of order 16 4.6 and 4.3.
+   A single matrix of order 12 took 183 us and 232, 16 190 and 234, 24 327 and 271. */
+#ifndef JACOBI_FROM
+#define JACOBI_FROM 12
+#endif
 #ifndef JACOBI_ORDER
 #define JACOBI_ORDER 32
+#endif
+#ifndef JACOBI_ALONE
+#define JACOBI_ALONE 16
 #endif
 
 /* [untuned]  tiny.cuh: blocks, at most; each writes its findings to the host. */

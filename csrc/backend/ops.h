@@ -374,6 +374,9 @@ struct jacobi_job {
 struct jacobi_ops {
     tsvd_space space; /* where jacobi_job.start lies */
 
+    /* Whether it is faster than a reduction, so that AUTO takes it; NULL: it is not. */
+    int (*pays)(const struct dense_problem *problem);
+
     /* The most matrices of a chunk, >= 1. */
     int64_t (*chunk_most)(const struct dense_problem *problem);
 
@@ -514,8 +517,6 @@ struct backend {
                                   which a device would take longer to start */
     int64_t twisted_order;     /* AUTO tries twisted factorisations from this order on, */
     int64_t twisted_few_order; /* and of few values (few_wanted()) from this one on */
-    int64_t jacobi_order; /* AUTO takes one-sided Jacobi for vectors of dense matrices with up to so
-                             many rows and columns */
 
     /* Waits until all results on the host are there: operations may return before their copies to
        the host are done.  NULL: no operation does so. */

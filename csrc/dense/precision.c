@@ -9,12 +9,11 @@
 static int
 jacobi_serves(const struct dense_problem *p)
 {
-    const struct backend *backend = tsvdi_backend_of(p->call.handle);
+    const struct jacobi_ops *jacobi = tsvdi_backend_of(p->call.handle)->jacobi;
     const tsvd_options *o = p->call.options;
-    const int64_t longer = p->a.rows > p->a.columns ? p->a.rows : p->a.columns;
 
-    return p->vectors && longer <= backend->jacobi_order && o->eps < 0 && o->max_sweeps == 0 &&
-           o->dense_stages == 0;
+    return jacobi != NULL && jacobi->pays != NULL && o->eps < 0 && o->max_sweeps == 0 &&
+           o->dense_stages == 0 && jacobi->pays(p);
 }
 
 /* The method that decomposes A without a reduction; NULL: A is reduced. */

@@ -554,8 +554,18 @@ out:
     return ret;
 }
 
+static int
+jacobi_pays(const struct dense_problem *p)
+{
+    const int64_t longer = std::max(p->a.rows, p->a.columns), single = p->a.batch.matrices == 1;
+    const int64_t most = single ? JACOBI_ALONE : JACOBI_ORDER / (sizeof(scalar) > 8 ? 2 : 1);
+
+    return !(TSVD_COMPLEX && TSVD_SINGLE) && p->vectors && p->n >= JACOBI_FROM && longer <= most;
+}
+
 const struct jacobi_ops tsvdi_cuda_jacobi = {
     .space = TSVD_CUDA,
+    .pays = jacobi_pays,
     .chunk_most = jacobi_chunk_most,
     .start_order = jacobi_start_order,
     .begin = jacobi_begin,

@@ -535,6 +535,7 @@ run_job(struct tsvd_context *ctx, struct jacobi_job *jacobi)
 
 const struct jacobi_ops tsvdi_cpu_jacobi = {
     .space = TSVD_HOST,
+    .pays = NULL,
     .chunk_most = chunk_most,
     .start_order = start_order,
     .begin = begin,
