@@ -653,10 +653,10 @@
 /* ---- jacobi/ ---- */
 
 /* [measured: H200, 2026-11-29]  jacobi.cu: AUTO takes Jacobi for vectors of matrices with at least
-   JACOBI_FROM columns and up to JACOBI_ORDER rows, of complex128 up to half of that, of complex64 none;
-   of a single matrix up to JACOBI_ALONE.  100,000 matrices of order 9 took 3.6 ms and by a reduction
-   2.9, of order 16 4.2 and 5.3, 10,000 of order 32 1.5 and 3.0; complex64 of order 16 4.6 and 4.3.
-   A single matrix of order 12 took 183 us and 232, 16 190 and 234, 24 327 and 271. */
+   JACOBI_FROM columns and up to JACOBI_ORDER rows, of complex128 up to half of that, of complex64
+   none; of a single matrix up to JACOBI_ALONE.  100,000 matrices of order 9 took 3.6 ms and by a
+   reduction 2.9, of order 16 4.2 and 5.3, 10,000 of order 32 1.5 and 3.0; complex64 of order 16 4.6
+   and 4.3.  A single matrix of order 12 took 183 us and 232, 16 190 and 234, 24 327 and 271. */
 #ifndef JACOBI_FROM
 #define JACOBI_FROM 12
 #endif
