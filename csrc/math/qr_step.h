@@ -21,10 +21,10 @@
    the ratio of the two, times the block's length, is not above this, the sweep has no shift. */
 #define QR_ZERO_SHIFT_RATIO REAL(0.01)
 
-/* Sweeps after which a block that has not shrunk is swept in the other direction.  There are
-   matrices near the identity on which sweeps of one direction permute entries for ever: the shift
-   is lost on its way along the block. */
-enum { QR_PATIENCE = 40 };
+/* Sweeps for each row after which a block that has not shrunk is swept in the other direction.
+   There are matrices near the identity on which sweeps of one direction permute entries for ever:
+   the shift is lost on its way along the block. */
+enum { QR_PATIENCE = 10 };
 
 #ifdef TSVD_VECTOR
 

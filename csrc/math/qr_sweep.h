@@ -28,7 +28,7 @@ struct qr_state {
     int64_t low, high;               /* the block under work: rows low to high; high = 0: done */
     int64_t chosen_low, chosen_high; /* the block that `up` was chosen for */
     int up;                          /* the direction of its sweeps */
-    int idle;                        /* of these sweeps, how many have not made it smaller */
+    int64_t idle;                    /* of these sweeps, how many have not made it smaller */
     real negligible;                 /* absolute: off-diagonal entries up to this count as zero */
     int64_t sweeps, max_sweeps;      /* made, and the bound on them */
     int64_t rotations;               /* made on each side */
@@ -78,7 +78,8 @@ qr_start(struct qr_state *q, int64_t n, real negligible, int64_t max_sweeps)
     q->low = 0;
     q->high = n - 1;
     q->chosen_low = q->chosen_high = -1;
-    q->up = q->idle = 0;
+    q->up = 0;
+    q->idle = 0;
     /* An entry that underflows may never become zero: it must not be waited for. */
     q->negligible = r_max(negligible, r_pow2(-R_BIAS + 1));
     q->sweeps = q->rotations = q->deflated = 0;
@@ -235,7 +236,7 @@ qr_next(struct qr_state *q, real *d, real *e, struct qr_block *block)
             q->idle = is_same ? q->idle + 1 : 0;
             if (q->low > q->chosen_high || q->high < q->chosen_low) {
                 q->up = r_abs(d[q->low]) < r_abs(d[q->high]);
-            } else if (q->idle > QR_PATIENCE) {
+            } else if (q->idle > QR_PATIENCE * (q->high - q->low + 1)) {
                 q->up = !q->up;
                 q->idle = 0;
             }

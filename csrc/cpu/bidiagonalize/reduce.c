@@ -58,10 +58,29 @@ struct slice {
     scalar v_row[CPU_REDUCE_PANEL], x_row[CPU_REDUCE_PANEL];
 };
 
+/* Whether the kernel for small matrices reduces it. */
+static int
+is_small(int64_t rows, int64_t columns)
+{
+    return tsvdi_kernels()->reduce != NULL && rows <= CPU_REDUCE_SMALL_NUMBERS / columns;
+}
+
+/* Numbers between the columns of a small matrix in the workspace. */
+static int64_t
+small_stride(int64_t rows)
+{
+    const int64_t lanes = tsvdi_kernels()->lanes;
+
+    return (rows + lanes - 1) / lanes * lanes;
+}
+
 static int64_t
 workspace(int64_t rows, int64_t columns, int threads)
 {
     (void)threads;
+    if (is_small(rows, columns)) {
+        return (columns + 6) * small_stride(rows) + tsvdi_kernels()->lanes;
+    }
     return (CPU_REDUCE_PANEL + PARTS) * rows + (2 * CPU_REDUCE_PANEL + 3) * columns;
 }
 
@@ -328,6 +347,35 @@ keep_rows(const struct slice *p, int64_t next)
     }
 }
 
+/* Reduces a small matrix, in a copy.  keep: reflectors take its place. */
+static void
+reduce_small(struct dense_matrix m, const struct dense_bidiagonal *b, int keep, scalar *work)
+{
+    const int64_t lanes = tsvdi_kernels()->lanes, stride = small_stride(m.rows);
+    const uintptr_t size = (uintptr_t)lanes * sizeof(real);
+    real *const a = (real *)(((uintptr_t)work + size - 1) / size * size);
+    const struct small_reduction q = {
+        .rows = m.rows,
+        .columns = m.columns,
+        .stride = stride,
+        .a = a,
+        .d = b->d,
+        .e = b->e,
+        .tau_q = (real *)b->tau_q,
+        .tau_p = (real *)b->tau_p,
+        .work = a + m.columns * stride,
+    };
+
+    for (int64_t j = 0; j < m.columns; j++) {
+        memcpy(a + j * stride, m.a + j * m.stride, (size_t)m.rows * sizeof(real));
+        memset(a + j * stride + m.rows, 0, (size_t)(stride - m.rows) * sizeof(real));
+    }
+    tsvdi_kernels()->reduce(&q);
+    for (int64_t j = 0; j < m.columns && keep; j++) {
+        memcpy(m.a + j * m.stride, a + j * stride, (size_t)m.rows * sizeof(real));
+    }
+}
+
 static tsvd_status
 factor(struct cpu_dense *state, int worker, const struct stage_run *own, int64_t i)
 {
@@ -339,6 +387,11 @@ factor(struct cpu_dense *state, int worker, const struct stage_run *own, int64_t
     struct slice p = slice_of(m, worker_work(run, worker));
     tsvd_status ret = TSVD_OK;
 
+    if (is_small(m.rows, m.columns)) {
+        TSVD_TRY(dense_check(run, worker, own->done));
+        reduce_small(m, &b, state->job->keep != KEEP_VALUES, worker_work(run, worker));
+        return TSVD_OK;
+    }
     while (p.first < m.columns) {
         const int64_t left = m.columns - p.first, most = left < CPU_REDUCE_PANELS_FROM
                                                              ? CPU_REDUCE_SMALL_PANEL

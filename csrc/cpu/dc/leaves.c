@@ -220,7 +220,7 @@ look_after(struct leaf_group *g, struct lane *lane, int64_t index)
     dropped &= ((real_uint)1 << count) - 1;
     lane->state.idle = count < lane->count ? 0 : lane->state.idle + 1;
     if (dropped || count < 2 || lane->state.sweeps >= lane->state.max_sweeps ||
-        lane->state.idle > QR_PATIENCE) {
+        lane->state.idle > QR_PATIENCE * (count + 1)) {
         apply_sweeps(g, lane);
         put_back(g, lane, 0);
         take_block(g, lane);

@@ -14,6 +14,7 @@
 #include "cpu/kernels/kernels.h"
 #include "cpu/kernels/product.h"
 #include "cpu/kernels/qr_lanes.h"
+#include "cpu/kernels/reduction.h"
 #include "cpu/kernels/skinny.h"
 #include "cpu/kernels/svd_lanes.h"
 #include "cpu/kernels/twisted_lanes.h"
@@ -497,6 +498,7 @@ const struct cpu_kernels KERNELS(TSVD_ISA) = {
     .orient = orient,
     .turn = turn,
     .mix = mix,
+    .reduce = reduce,
     .svd_lanes = svd_lanes,
     .inverse_lanes = inverse_lanes,
 #ifdef SIMD_NATIVE

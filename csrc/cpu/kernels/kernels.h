@@ -155,6 +155,17 @@ struct svd_lanes {
     real_int *unfinished; /* 1: max_sweeps sweeps were not enough */
 };
 
+/* A reduction to bidiagonal form.  Columns are on the boundary of a vector register. */
+struct small_reduction {
+    int64_t rows, columns; /* rows >= columns >= 1 */
+    int64_t stride;        /* numbers between columns: a multiple of the lanes, rows or more */
+    real *
+        a; /* [columns][stride] in: the matrix, with zeros after its rows; out: v, from the diagonal
+                on, and u, from the second entry right of it on */
+    real *d, *e, *tau_q, *tau_p; /* [columns] out */
+    real *work;                  /* [6 stride] */
+};
+
 /* The inverses of small matrices M side by side, as struct svd_lanes has them. */
 struct inverse_lanes {
     int64_t n;
@@ -211,6 +222,9 @@ struct cpu_kernels {
        two steps is 1.  NULL: products of matrices are faster. */
     void (*skinny)(int64_t rows, int64_t terms, const scalar *a, int64_t down, int64_t right,
                    const scalar *x, scalar *y);
+
+    /* Reduces a small matrix.  NULL: not a complex one. */
+    void (*reduce)(const struct small_reduction *matrix);
 
     /* The SVD of the matrices of all lanes. */
     void (*svd_lanes)(const struct svd_lanes *matrices);

@@ -440,7 +440,7 @@ diagonalize_lanes(const struct svd_lanes *q, num_mask *reversed)
         made += num_flags(b.active, 1);
         b = find_blocks(q, high);
         idle = num_select(num_equal(b.low, low) & num_equal(b.high, high), idle + 1, zero);
-        stuck = num_less(simd_splat(QR_PATIENCE), idle) & b.active;
+        stuck = num_less(QR_PATIENCE * (b.high - b.low + 1), idle) & b.active;
         if (num_any(stuck)) {
             reverse_matrices(q, stuck);
             *reversed ^= stuck;
