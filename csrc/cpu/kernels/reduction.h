@@ -28,7 +28,7 @@ enum {
        errors of equal terms add up. */
     REDUCTION_PART = 32,
     REDUCTION_TERMS = 16,
-    REDUCTION_HELD = 4 /* registers of a column that a pass keeps, at most */
+    REDUCTION_REGISTERS = 4 /* registers of a column that a pass keeps, at most */
 };
 
 /* A step under way. */
@@ -55,14 +55,14 @@ reduction_square(int64_t count, const real *x, real *up)
     return sum;
 }
 
-/* `columns` columns from `a` on, of `blocks` registers each from `begin` on: 1 to REDUCTION_HELD,
+/* `columns` columns from `a` on, of `blocks` registers each from `begin` on: 1 to REDUCTION_REGISTERS,
    or 0: any number, `count`.  u: their entries of it; r: out; w: added to. */
 static inline __attribute__((always_inline)) void
 pass_columns(const struct reduction_step *step, int columns, int blocks, int64_t count, real *a,
              int64_t begin, const real *u, real *r, real *w)
 {
     const int64_t stride = step->stride, length = blocks > 0 ? blocks : count;
-    simd kept[REDUCTION_GROUP][REDUCTION_HELD], less[REDUCTION_GROUP];
+    simd kept[REDUCTION_GROUP][REDUCTION_REGISTERS], less[REDUCTION_GROUP];
     simd sum[REDUCTION_GROUP], before[REDUCTION_GROUP];
 
     for (int j = 0; j < columns; j++) {
