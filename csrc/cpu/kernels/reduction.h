@@ -55,8 +55,8 @@ reduction_square(int64_t count, const real *x, real *up)
     return sum;
 }
 
-/* `columns` columns from `a` on, of `blocks` registers each from `begin` on: 1 to REDUCTION_REGISTERS,
-   or 0: any number, `count`.  u: their entries of it; r: out; w: added to. */
+/* `columns` columns from `a` on, of `blocks` registers each from `begin` on, which are kept; or of
+   `count` registers if `blocks` is 0.  u: the columns' entries of it; r: out; w: added to. */
 static inline __attribute__((always_inline)) void
 pass_columns(const struct reduction_step *step, int columns, int blocks, int64_t count, real *a,
              int64_t begin, const real *u, real *r, real *w)
