@@ -30,8 +30,7 @@ enum {
     TINY_ORDER = sizeof(scalar) > 8 ? 4 : 8, /* the largest order */
     TINY_SWEEPS = 60, /* at most; constant matrices take 15, others of 8 columns up to 28 */
     TINY_THREADS = 64,
-    TINY_COPIES = 8, /* numbers that a lane has in flight */
-    TINY_FIT = 160   /* registers that a thread has for its matrices, at most */
+    TINY_COPIES = 8 /* numbers that a lane has in flight */
 };
 
 /* Columns with a larger cosine are turned.  The rounding errors of a turn leave about eps. */
@@ -197,30 +196,6 @@ tiny_rotate(scalar (&a)[N], scalar (&b)[N], scalar (&c)[N], scalar (&d)[N])
     return turned;
 }
 
-/* The same of columns a and b of matrices in local memory. */
-template <int N, int M>
-static __device__ __forceinline__ bool
-tiny_rotate_pair(scalar (&x)[N][N], scalar (&y)[M][N], int a, int b)
-{
-    scalar left[N], right[N];
-    bool turned;
-
-#pragma unroll
-    for (int i = 0; i < N; i++) {
-        left[i] = x[a][i];
-        right[i] = x[b][i];
-    }
-    turned = tiny_rotate<N, (M > 1)>(left, right, y[a % M], y[b % M]);
-    if (turned) {
-#pragma unroll
-        for (int i = 0; i < N; i++) {
-            x[a][i] = left[i];
-            x[b][i] = right[i];
-        }
-    }
-    return turned;
-}
-
 /* X = W J and Y = J, in place of W and I.  Returns the sweeps that it took; 0: they were not
    enough. */
 template <int N, int M>
@@ -232,21 +207,11 @@ tiny_diagonalize(scalar (&x)[N][N], scalar (&y)[M][N])
 
     do {
         turned = false;
-        if constexpr (tiny_tile<N, (M > 1)>::OWNED <= TINY_FIT) {
 #pragma unroll
-            for (int a = 0; a < N; a++) {
+        for (int a = 0; a < N; a++) {
 #pragma unroll
-                for (int b = a + 1; b < N; b++) {
-                    turned = tiny_rotate<N, (M > 1)>(x[a], x[b], y[a % M], y[b % M]) || turned;
-                }
-            }
-        } else { /* in local memory, where a loop may choose columns */
-#pragma unroll 1
-            for (int a = 0; a < N; a++) {
-#pragma unroll 1
-                for (int b = a + 1; b < N; b++) {
-                    turned = tiny_rotate_pair<N, M>(x, y, a, b) || turned;
-                }
+            for (int b = a + 1; b < N; b++) {
+                turned = tiny_rotate<N, (M > 1)>(x[a], x[b], y[a % M], y[b % M]) || turned;
             }
         }
         sweeps++;
