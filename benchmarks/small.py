@@ -61,7 +61,7 @@ CPU = (
 
 
 @dataclass(frozen=True)
-class OnDevice(dense.Case):
+class BesidePyTorch(dense.Case):
     """A decomposition on the GPU, beside PyTorch's own choice of an algorithm."""
 
     def timings(self, of_peer):
@@ -77,12 +77,12 @@ class OnDevice(dense.Case):
 
 
 def _million(n, ms=None, dtype="float64", vectors=True):
-    return OnDevice("batch", n, n, ms and ms / 1e3, 1_000_000, dtype, vectors)
+    return BesidePyTorch("batch", n, n, ms and ms / 1e3, 1_000_000, dtype, vectors)
 
 
 CUDA = (
     *(
-        OnDevice("one", n, n, None, vectors=vectors)
+        BesidePyTorch("one", n, n, None, vectors=vectors)
         for n in (2, 3, 4, 6, 8, 12, 16, 24, 32)
         for vectors in (True, False)
     ),
@@ -90,9 +90,12 @@ CUDA = (
     *(_million(n, vectors=False) for n in (2, 3, 4, 6)),
     *(_million(n, dtype="float32") for n in (2, 3, 4, 6)),
     *(_million(n, dtype="complex128") for n in (2, 3, 4)),
-    *(OnDevice("batch", n, n, None, count) for n, count in ((8, 10**5), (16, 10**5), (32, 10**4))),
-    *(OnDevice("tall", m, n, None, 10**5) for m, n in ((8, 3), (3, 8))),
-    OnDevice("tall", 100, 3, None, 1000),
+    *(
+        BesidePyTorch("batch", n, n, None, count)
+        for n, count in ((8, 10**5), (16, 10**5), (32, 10**4))
+    ),
+    *(BesidePyTorch("tall", m, n, None, 10**5) for m, n in ((8, 3), (3, 8))),
+    BesidePyTorch("tall", 100, 3, None, 1000),
 )
 LEAST = 1 / 0.9  # PyTorch's time over ours, of one matrix
 

@@ -24,7 +24,7 @@ def numbers(shape, dtype, seed=0):
 
 def order_of(device, dtype):
     """The largest order that the device has a way of its own for."""
-    return ORDER if device == "cpu" else 4 if dtype == "complex128" else 8
+    return ORDER if device == "cpu" else small_dense.order_on_device(dtype)
 
 
 def hold(A, device, full=False):

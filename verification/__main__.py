@@ -105,11 +105,7 @@ def _tiny(arguments):
 
     if arguments.device != "cuda":
         raise SystemExit("tiny checks matrices on the GPU: add --device cuda")
-    seed = arguments.seed
-    if arguments.index is not None:
-        return tiny.again(seed, arguments.index)
-    path, processes = _place(arguments, "stress_tiny"), arguments.threads
-    return tiny.run(path, processes, arguments.count, seed, arguments.seconds)
+    return _blocks(tiny, "stress_tiny", arguments)
 
 
 def _dense(arguments):

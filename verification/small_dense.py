@@ -22,7 +22,6 @@ COUNT = 4000  # matrices of a block
 DTYPES = ("float64", "float32", "complex128", "complex64")
 KINDS = ("gaussian", "few", "ends", "graded", "low_rank", "close", "sparse", "equal")
 SHOWN = 5  # failing matrices of a block that are written in full
-DEVICE_ORDER = {"complex128": 4}  # up to which a thread of a device has a matrix; else 8
 DOUBTFUL = 0.5  # part of the bound beyond which LAPACK is not the reference
 
 
@@ -38,6 +37,11 @@ class Block:
     full: bool
     count: int = COUNT
     method: str = "auto"
+
+
+def order_on_device(dtype):
+    """Up to which a thread of a CUDA device has a matrix."""
+    return 4 if dtype == "complex128" else 8
 
 
 def block(seed, index):
@@ -181,7 +185,7 @@ def _check_values(checks, B, s, measure, least, eps):
 
 def _check_bits(checks, made, whole, device):
     """Some matrices alone, and some in a batch of another size and with other strides."""
-    if device != "cpu" and max(made.m, made.n) > DEVICE_ORDER.get(made.dtype, 8):
+    if device != "cpu" and max(made.m, made.n) > order_on_device(made.dtype):
         return
     rng = np.random.default_rng([made.seed, made.index, 2])
     A = checks.A

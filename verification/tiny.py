@@ -17,34 +17,20 @@ from testing.measures import BOUNDS, dense_value_bound
 from testing.reference import dense_singular_values
 from tsvd import linalg
 from verification import attack
-from verification.small_dense import DEVICE_ORDER, DTYPES
+from verification.small_dense import DTYPES, Block, order_on_device
 
 COUNT = 100_000  # matrices of a block
 KINDS = ("gaussian", "few", "graded", "low_rank", "close", "sparse", "equal", "constant")
 WORKERS = 4  # processes that share the GPU
 
 
-@dataclass(frozen=True)
-class Block:
-    """What determines a block."""
-
-    seed: int
-    index: int
-    m: int
-    n: int
-    dtype: str
-    full: bool
-    count: int = COUNT
-    method: str = "auto"
-
-
 def block(seed, index):
     rng = np.random.default_rng([seed, index])
     dtype = DTYPES[index % len(DTYPES)]
-    most = DEVICE_ORDER.get(dtype, 8)
+    most = order_on_device(dtype)
     n = int(rng.integers(2, most + 1))
     m = n if rng.random() < 0.7 else int(rng.integers(1, most + 1))
-    return Block(seed, index, m, n, dtype, bool(rng.random() < 0.5))
+    return Block(seed, index, m, n, dtype, bool(rng.random() < 0.5), COUNT)
 
 
 def matrices(made):
@@ -137,7 +123,7 @@ class Tiny:
     """The attack by matrices on the device."""
 
     seed: int
-    device: str = "cuda"
+    device: str
 
     def describe(self, index):
         return vars(block(self.seed, index))
@@ -152,14 +138,14 @@ class Tiny:
         return vars(made), found, texts
 
 
-def again(seed, index):
+def again(seed, index, device):
     """Prints a block and its measures. The exit status is 1 if something is wrong."""
-    return attack.show(Tiny(seed)(index))
+    return attack.show(Tiny(seed, device)(index))
 
 
-def run(path, workers, asked, seed, seconds):
+def run(path, workers, device, asked, seed, seconds):
     """Writes `path`. The exit status is 0 if nothing is wrong with any matrix."""
-    how = {"attack": "tiny", "device": "cuda", "method": "auto", "seed": seed}
+    how = {"attack": "tiny", "device": device, "method": "auto", "seed": seed}
     record = attack.Record(path, min(workers, WORKERS), **how)
     number = -(-asked // COUNT)
-    return attack.run(record, Tiny(seed), seed, range(number), number * COUNT, seconds)
+    return attack.run(record, Tiny(seed, device), seed, range(number), number * COUNT, seconds)

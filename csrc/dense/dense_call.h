@@ -65,7 +65,7 @@ tsvd_status tsvdi_dense_reduce(struct dense_call *call, tsvd_info *info);
 tsvd_status tsvdi_dense_solve(struct dense_call *call, tsvd_info *info);
 tsvd_status tsvdi_dense_finish_downloads(struct dense_call *call);
 
-/* small.c: whether the back end of a call decomposes its matrices at once. */
+/* small.c: whether the back end of a call decomposes its matrices at once, where AUTO is asked. */
 int tsvdi_small_serves(const struct dense_problem *problem);
 
 /* svd.c, see struct precision. */

@@ -10,18 +10,21 @@ static int
 jacobi_serves(const struct dense_problem *p)
 {
     const struct jacobi_ops *jacobi = tsvdi_backend_of(p->call.handle)->jacobi;
-    const tsvd_options *o = p->call.options;
 
-    return jacobi != NULL && jacobi->pays != NULL && o->eps < 0 && o->max_sweeps == 0 &&
-           o->dense_stages == 0 && jacobi->pays(p);
+    return jacobi != NULL && jacobi->pays != NULL && jacobi->pays(p);
 }
 
 /* The method that decomposes A without a reduction; NULL: A is reduced. */
 static const struct method *
 direct_method(const struct dense_problem *p)
 {
+    const tsvd_options *o = p->call.options;
+
     if (p->method != NULL) {
         return p->method->dense_plan != NULL ? p->method : NULL;
+    }
+    if (o->eps >= 0 || o->max_sweeps != 0 || o->dense_stages != 0) {
+        return NULL; /* these are of a reduction and the SVD of B */
     }
     return tsvdi_small_serves(p) ? &tsvdi_method_small
            : jacobi_serves(p)    ? &tsvdi_method_jacobi

@@ -13,10 +13,8 @@ int
 tsvdi_small_serves(const struct dense_problem *p)
 {
     const struct backend *backend = tsvdi_backend_of(p->call.handle);
-    const tsvd_options *o = p->call.options;
 
-    return p->method == NULL && backend->small != NULL && o->eps < 0 && o->max_sweeps == 0 &&
-           o->dense_stages == 0 && !p->a.batch.too_large && p->a.batch.matrices > 0 &&
+    return backend->small != NULL && !p->a.batch.too_large && p->a.batch.matrices > 0 &&
            backend->small->serves(p);
 }
 

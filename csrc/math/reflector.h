@@ -39,6 +39,23 @@ reflector_up(scalar alpha, real square)
 #endif
 }
 
+/* The sum of the squares of REFLECTOR_UP x, of the `count` reals of x.  Beside one large square
+   many small ones that are equal would lose an eps each.  So what each addition loses is summed up
+   too, and added at the end. */
+TSVD_HD real
+reflector_square_up(int64_t count, const real *x)
+{
+    real sum = 0, rest = 0; /* rest: what the sum has lost by rounding */
+
+    for (int64_t i = 0; i < count; i++) {
+        const real term = REFLECTOR_UP * x[i] * (REFLECTOR_UP * x[i]), next = sum + term;
+
+        rest += sum > term ? sum - next + term : term - next + sum;
+        sum = next;
+    }
+    return sum + rest;
+}
+
 #ifdef __CUDACC__
 /* 1 / sqrt(x) and 1 / x to half of the digits or more. */
 static __device__ __forceinline__ real

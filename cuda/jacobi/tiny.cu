@@ -8,7 +8,6 @@
 
 /* The matrices of a chunk.  All arrays are device memory. */
 struct tiny_run {
-    int64_t chunk;
     scalar *copy; /* of host matrices, as they lie there */
     real *s;      /* the results, if they go to the host */
     scalar *u, *vh;
@@ -39,7 +38,6 @@ lay_out(const struct dense_problem *p, int64_t chunk, char *base, struct tiny_ru
     const int64_t made = p->call.to == TSVD_HOST ? chunk : 0, sides = p->vectors ? made : 0;
     size_t at = 0;
 
-    run->chunk = chunk;
     run->copy =
         carve<scalar>(base, &at, p->a.space == TSVD_HOST ? chunk * p->a.rows * p->a.columns : 0);
     run->s = carve<real>(base, &at, made * p->k);
@@ -157,7 +155,7 @@ solve_chunk(struct tsvd_context *ctx, struct small_dense_job *job, const struct 
     q.columns = (int)p->n;
     q.by_row = lies_by_row(&q.from);
     q.transposed = wide;
-    q.needed = (1u << (vectors > p->n ? vectors : p->n)) - 1;
+    q.needed = (1u << std::max(vectors, p->n)) - 1;
     q.first = (int)p->first;
     q.k = (int)p->k;
     q.shape = shape;

@@ -22,7 +22,7 @@ tsvdi_cpu_jacobi_norm(int64_t count, const scalar *x)
         square = n_real(tsvdi_kernels()->dot(count, x, x));
     }
     if (square < REFLECTOR_SMALL) {
-        return r_sqrt(tsvdi_cpu_dense_square_up(count, x)) * REFLECTOR_DOWN;
+        return r_sqrt(reflector_square_up(N_PARTS * count, (const real *)x)) * REFLECTOR_DOWN;
     }
     return r_sqrt(square);
 }

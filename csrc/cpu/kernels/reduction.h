@@ -38,7 +38,7 @@ struct reduction_step {
     real tau;
 };
 
-/* Whether v has a factor x_0 beyond which squares underflow: see reflector_up(). */
+/* The sum of the squares of up x_1, up x_2, ..., for the reflector of x (see reflector_up()). */
 static real
 reduction_square(int64_t count, const real *x, real *up)
 {
@@ -46,13 +46,7 @@ reduction_square(int64_t count, const real *x, real *up)
 
     dots(count - 1, 1, x + 1, 0, x + 1, &sum);
     *up = reflector_up(x[0], sum);
-    if (*up != 1) {
-        sum = 0;
-        for (int64_t i = 1; i < count; i++) {
-            sum = r_fma(*up * x[i], *up * x[i], sum);
-        }
-    }
-    return sum;
+    return *up == 1 ? sum : reflector_square_up(count - 1, x + 1);
 }
 
 /* `columns` columns from `a` on, of `blocks` registers each from `begin` on, which are kept; or of
@@ -195,9 +189,7 @@ reduce_row_of(const struct small_reduction *q, int64_t k, real *a, real *r, real
     if (up != 1) { /* w's products lie below the normal numbers */
         first = 0;
         memset(w + begin, 0, (size_t)(q->stride - begin) * sizeof *w);
-        for (int64_t j = 0; j < left; j++) {
-            accumulate(q->stride - begin, 1, u + j, a + j * q->stride + begin, 0, w + begin);
-        }
+        accumulate(q->stride - begin, left, u, a + begin, q->stride, w + begin);
         by_sum = simd_splat(h.tau);
     } else {
         first = 1 - reflector_entry(h, r[0]);
@@ -240,16 +232,13 @@ reduce(const struct small_reduction *q)
             break;
         }
         step.tau = h.tau;
-        pass_step(&step, columns - k - 1, next, u, r, w, part);
+        pass_step(&step, columns - k - 1, next, u + 1, r, w, part); /* u began with column k */
         reduce_row_of(q, k, next, r, u, w, x);
         for (int64_t j = 1; j < columns - k - 1; j++) { /* kept where r was */
             next[j * stride + k] = u[j];
         }
         for (int64_t i = 0; i < rows; i++) { /* column k + 1 is up to date */
             next[i] -= x[i];
-        }
-        for (int64_t j = 1; j < columns - k - 1; j++) { /* as columns are counted from k + 2 on */
-            u[j - 1] = u[j];
         }
     }
 }

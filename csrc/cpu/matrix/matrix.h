@@ -120,11 +120,6 @@ struct dense_matrix {
 tsvd_status tsvdi_cpu_dense_qr(struct dense_run *run, int worker, struct dense_matrix m,
                                scalar *tau, double done, double share);
 
-/* reflectors.c: the sum of the squares of the parts of REFLECTOR_UP x, x [count].  Beside one large
-   square each of many small ones that are equal would lose an eps.  So what each addition loses is
-   summed up too, and added at the end. */
-real tsvdi_cpu_dense_square_up(int64_t count, const scalar *x);
-
 /* reflectors.c: the sum of the squares of up x_1, up x_2, ..., for the reflector of x [count] (see
    reflector_up()). */
 real tsvdi_cpu_dense_square(int64_t count, const scalar *x, real *up);

@@ -13,28 +13,14 @@
 #include "math/reflector.h"
 
 real
-tsvdi_cpu_dense_square_up(int64_t count, const scalar *x)
-{
-    const real *part = (const real *)x;
-    real sum = 0, rest = 0; /* rest: what the sum has lost by rounding */
-
-    for (int64_t i = 0; i < N_PARTS * count; i++) {
-        const real term = REFLECTOR_UP * part[i] * (REFLECTOR_UP * part[i]), next = sum + term;
-
-        rest += sum > term ? sum - next + term : term - next + sum;
-        sum = next;
-    }
-    return sum + rest;
-}
-
-real
 tsvdi_cpu_dense_square(int64_t count, const scalar *x, real *up)
 {
     scalar sum;
 
     tsvdi_kernels()->dots(count - 1, 1, x + 1, 0, x + 1, &sum);
     *up = reflector_up(x[0], n_real(sum));
-    return *up == 1 ? n_real(sum) : tsvdi_cpu_dense_square_up(count - 1, x + 1);
+    return *up == 1 ? n_real(sum)
+                    : reflector_square_up(N_PARTS * (count - 1), (const real *)(x + 1));
 }
 
 scalar
