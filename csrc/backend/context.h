@@ -32,6 +32,13 @@ struct tsvd_context {
    calls this now and then. */
 tsvd_status tsvdi_check(struct tsvd_context *ctx, double done);
 
+/* The error is that of a matrix of the call; it is named if there are several. */
+static inline void
+tsvdi_blame(const struct tsvd_context *ctx, int64_t matrix)
+{
+    ctx->error->matrix = ctx->total > 1 ? matrix : -1;
+}
+
 /* Takes workspace on the host from the handle's allocator, as tsvdi_host_alloc() does. */
 static inline tsvd_status
 tsvdi_alloc(const struct tsvd_context *ctx, size_t bytes, void **p)

@@ -108,7 +108,7 @@ run(struct tsvd_context *ctx, const struct chunk *chunk, struct results to, tsvd
 out:
     ops->free(ctx, &left, &right);
     if (ret == TSVD_ERR_NO_CONVERGENCE) {
-        ctx->error->matrix = ctx->total > 1 ? ctx->index + job.failed : -1;
+        tsvdi_blame(ctx, ctx->index + job.failed);
         tsvdi_advise(ctx->error, "use TSVD_METHOD_QR with a larger options.max_sweeps");
         (void)tsvdi_fail(ctx->error, ret,
                          "dc: the QR iteration of a leaf did not converge within its usual bound "

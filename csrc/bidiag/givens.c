@@ -101,7 +101,7 @@ static tsvd_status
 fail(struct tsvd_context *ctx, int64_t half_sweeps)
 {
     ctx->error->sweeps = half_sweeps;
-    ctx->error->matrix = ctx->total > 1 ? ctx->index : -1;
+    tsvdi_blame(ctx, ctx->index);
     tsvdi_advise(ctx->error,
                  "use TSVD_METHOD_AUTO, a larger options.eps or a larger options.max_sweeps");
     return tsvdi_fail(ctx->error, TSVD_ERR_NO_CONVERGENCE,

@@ -106,7 +106,7 @@ iterate(struct tsvd_context *ctx, int64_t n, real *d, real *e, real eps, struct 
     TSVD_TRY(tsvdi_qr_sweeps(ctx, &q, d, e, right, left, 1, info));
     if (q.exhausted) {
         ctx->error->sweeps = q.sweeps;
-        ctx->error->matrix = ctx->total > 1 ? ctx->index : -1;
+        tsvdi_blame(ctx, ctx->index);
         tsvdi_advise(ctx->error, "raise options.max_sweeps or options.eps");
         TSVD_TRY(tsvdi_fail(ctx->error, TSVD_ERR_NO_CONVERGENCE,
                             "qr did not converge within %lld sweeps", (long long)q.sweeps));

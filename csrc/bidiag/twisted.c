@@ -78,7 +78,7 @@ run(struct tsvd_context *ctx, const struct chunk *chunk, struct results to, tsvd
         }
         info->refused += job.refused;
         if (!ctx->options->fallback && ctx->problem->method != NULL) {
-            ctx->error->matrix = ctx->total > 1 ? ctx->index : -1;
+            tsvdi_blame(ctx, ctx->index);
             tsvdi_advise(ctx->error, "leave options.fallback at 1, or use TSVD_METHOD_DC");
             TSVD_TRY(tsvdi_fail(ctx->error, TSVD_ERR_NO_CONVERGENCE,
                                 "twisted refused %lld of %lld values", (long long)job.refused,

@@ -46,6 +46,9 @@ uint64_t tsvdi_dense_result_bytes(const struct dense_problem *problem);
 struct tsvd_context tsvdi_dense_context(const struct call_args *call, int64_t matrices,
                                         tsvd_error *error);
 
+/* svd.c: refuses a matrix of the call, as it holds NaN or infinity. */
+tsvd_status tsvdi_dense_nonfinite(const struct tsvd_context *ctx, int64_t matrix);
+
 /* svd.c: the SVD of B of `count` matrices of a call, without its arrays.  `options` are those of
    that SVD. */
 struct svd_problem tsvdi_dense_bidiagonal(const struct dense_problem *problem,

@@ -46,15 +46,14 @@ out:
 static tsvd_status
 fail_if_singular(const struct tsvd_context *ctx, const struct inverse_findings *found)
 {
-    const int nonfinite = found->nonfinite < INT64_MAX && ctx->options->check_finite;
-    const int64_t matrix = nonfinite ? found->nonfinite : found->singular;
-
-    if (matrix == INT64_MAX) {
+    if (found->nonfinite < INT64_MAX && ctx->options->check_finite) {
+        return tsvdi_dense_nonfinite(ctx, found->nonfinite);
+    }
+    if (found->singular == INT64_MAX) {
         return TSVD_OK;
     }
-    ctx->error->matrix = ctx->total > 1 ? matrix : -1;
-    return nonfinite ? tsvdi_fail(ctx->error, TSVD_ERR_NONFINITE, "a must not hold NaN or infinity")
-                     : tsvdi_fail(ctx->error, TSVD_ERR_SINGULAR, "Singular matrix");
+    tsvdi_blame(ctx, found->singular);
+    return tsvdi_fail(ctx->error, TSVD_ERR_SINGULAR, "Singular matrix");
 }
 
 /* The inverses of a chunk. */

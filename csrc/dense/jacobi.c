@@ -131,11 +131,10 @@ sum_outcomes(struct tsvd_context *ctx, const struct jacobi_job *job, tsvd_info *
         info->sweeps += made->sweeps;
         info->rotations += made->rotations;
         if (ctx->options->check_finite && made->kind == NONFINITE) {
-            ctx->error->matrix = ctx->total > 1 ? job->begin + i : -1;
-            return tsvdi_fail(ctx->error, TSVD_ERR_NONFINITE, "a must not hold NaN or infinity");
+            return tsvdi_dense_nonfinite(ctx, job->begin + i);
         }
         if (made->unfinished) {
-            ctx->error->matrix = ctx->total > 1 ? job->begin + i : -1;
+            tsvdi_blame(ctx, job->begin + i);
             ctx->error->sweeps = made->sweeps;
             tsvdi_advise(ctx->error, "raise options.max_sweeps");
             return tsvdi_fail(ctx->error, TSVD_ERR_NO_CONVERGENCE,

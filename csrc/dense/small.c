@@ -57,11 +57,10 @@ svd(const struct dense_problem *problem, const tsvd_plan *reported, tsvd_info *i
     TSVD_TRY(backend->small->solve(&ctx, &job));
     info->sweeps = job.sweeps;
     if (ctx.options->check_finite && job.nonfinite < matrices) {
-        error->matrix = matrices > 1 ? job.nonfinite : -1;
-        TSVD_TRY(tsvdi_fail(error, TSVD_ERR_NONFINITE, "a must not hold NaN or infinity"));
+        TSVD_TRY(tsvdi_dense_nonfinite(&ctx, job.nonfinite));
     }
     if (job.unfinished < matrices) {
-        error->matrix = matrices > 1 ? job.unfinished : -1;
+        tsvdi_blame(&ctx, job.unfinished);
         TSVD_TRY(tsvdi_fail(error, TSVD_ERR_NO_CONVERGENCE, "%s did not converge",
                             tsvdi_method_of(info->method)->name));
     }

@@ -37,6 +37,13 @@ tsvdi_dense_context(const struct call_args *call, int64_t matrices, tsvd_error *
     return ctx;
 }
 
+tsvd_status
+tsvdi_dense_nonfinite(const struct tsvd_context *ctx, int64_t matrix)
+{
+    tsvdi_blame(ctx, matrix);
+    return tsvdi_fail(ctx->error, TSVD_ERR_NONFINITE, "a must not hold NaN or infinity");
+}
+
 struct svd_problem
 tsvdi_dense_bidiagonal(const struct dense_problem *p, const tsvd_options *options, int64_t count)
 {
@@ -117,8 +124,7 @@ tsvdi_dense_reduce(struct dense_call *call, tsvd_info *info)
     }
     for (int64_t i = 0; call->options.check_finite && job->problem->n > 0 && i < job->count; i++) {
         if (job->kind[i] == NONFINITE) {
-            ctx->error->matrix = ctx->total > 1 ? job->begin + i : -1;
-            TSVD_TRY(tsvdi_fail(ctx->error, TSVD_ERR_NONFINITE, "a must not hold NaN or infinity"));
+            TSVD_TRY(tsvdi_dense_nonfinite(ctx, job->begin + i));
         }
     }
     TSVD_TRY(tsvdi_check(ctx, DENSE_REDUCED));

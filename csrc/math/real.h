@@ -93,28 +93,70 @@ r_fma(real a, real b, real c)
 #endif
 
 /*
- * a / b for |a| up to 16 and |b| from 1 to 16.
- *
- * A GPU's division branches to care for other operands, and a thread does not work on several
- * operands at once across a branch.  This one takes a reciprocal of 20 bits or more, a step of
- * third order to its last place, and the quotient corrected by its exact remainder (Markstein, IBM
- * J. Res. Dev. 34 (1990)).  The result is that of the CPU, but for what rounding may do where the
- * remainder is within 2^-50 of half a unit.
+ * A GPU's divisions and roots branch to care for all operands, and a thread does not work on
+ * several operands at once across a branch.  Those below take approximations of 20 bits or more and
+ * a step of third order, to the last place.  They are for normal numbers whose reciprocals are
+ * normal too; of others the result may be NaN.
  */
+#ifdef __CUDACC__
+static __device__ __forceinline__ real
+r_rough_rsqrt(real x)
+{
+    real y;
+
+#if TSVD_SINGLE
+    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+#else
+    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+#endif
+    return y;
+}
+
+static __device__ __forceinline__ real
+r_rough_reciprocal(real x)
+{
+    real y;
+
+#if TSVD_SINGLE
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+#else
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
+#endif
+    return y;
+}
+
+/* 1 / sqrt(x) */
+static __device__ __forceinline__ real
+r_rsqrt(real x)
+{
+    const real y = r_rough_rsqrt(x), rest = r_fma(-(x * y), y, 1);
+
+    return r_fma(y * rest, r_fma(rest, REAL(0.375), REAL(0.5)), y);
+}
+#endif
+
+/* 1 / x */
+TSVD_HD real
+r_reciprocal(real x)
+{
+#ifdef __CUDA_ARCH__
+    const real inverse = r_rough_reciprocal(x), rest = r_fma(-x, inverse, 1);
+
+    return r_fma(inverse, r_fma(rest, rest, rest), inverse);
+#else
+    return 1 / x;
+#endif
+}
+
+/* a / b for |a| up to 16 and |b| from 1 to 16.  The quotient is corrected by its exact remainder
+   (Markstein, IBM J. Res. Dev. 34 (1990)).  The result is that of the CPU, but for what rounding
+   may do where the remainder is within 2^-50 of half a unit. */
 TSVD_HD real
 r_quotient(real a, real b)
 {
 #ifdef __CUDA_ARCH__
-    real inverse, rest, quotient;
+    const real inverse = r_reciprocal(b), quotient = a * inverse;
 
-#if TSVD_SINGLE
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(inverse) : "f"(b));
-#else
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(inverse) : "d"(b));
-#endif
-    rest = r_fma(-b, inverse, 1);
-    inverse = r_fma(inverse, r_fma(rest, rest, rest), inverse);
-    quotient = a * inverse;
     return r_fma(r_fma(-quotient, b, a), inverse, quotient);
 #else
     return a / b;

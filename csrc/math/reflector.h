@@ -56,35 +56,6 @@ reflector_square_up(int64_t count, const real *x)
     return sum + rest;
 }
 
-#ifdef __CUDACC__
-/* 1 / sqrt(x) and 1 / x to half of the digits or more. */
-static __device__ __forceinline__ real
-reflector_rough_rsqrt(real x)
-{
-    real y;
-
-#if TSVD_SINGLE
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-#else
-    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-#endif
-    return y;
-}
-
-static __device__ __forceinline__ real
-reflector_rough_reciprocal(real x)
-{
-    real y;
-
-#if TSVD_SINGLE
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-#else
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-#endif
-    return y;
-}
-#endif
-
 /* The norm of a vector from its square, and the norm's reciprocal.  square is in the range of
    normal numbers, and so is its reciprocal.  As rotation_normalize(), one chain of operations on a
    GPU. */
@@ -92,32 +63,15 @@ TSVD_HD real
 reflector_norm(real square, real *reciprocal)
 {
 #ifdef __CUDA_ARCH__
-    real y = reflector_rough_rsqrt(square), rest, norm;
+    const real inverse = r_rsqrt(square), norm = square * inverse;
 
-    rest = r_fma(-(square * y), y, 1);
-    y = r_fma(y * rest, r_fma(rest, REAL(0.375), REAL(0.5)), y);
-    norm = square * y;
-    norm = r_fma(r_fma(-norm, norm, square), y / 2, norm);
-    *reciprocal = y;
-    return norm;
+    *reciprocal = inverse;
+    return r_fma(r_fma(-norm, norm, square), inverse / 2, norm);
 #else
     const real norm = r_sqrt(square);
 
     *reciprocal = 1 / norm;
     return norm;
-#endif
-}
-
-/* 1 / x for x > 0 in the range of normal numbers, as its reciprocal is. */
-TSVD_HD real
-reflector_reciprocal(real x)
-{
-#ifdef __CUDA_ARCH__
-    const real inverse = reflector_rough_reciprocal(x), rest = r_fma(-x, inverse, 1);
-
-    return r_fma(inverse, r_fma(rest, rest, rest), inverse);
-#else
-    return 1 / x;
 #endif
 }
 
@@ -145,7 +99,7 @@ reflector_make(scalar alpha, real square, real up)
     h.beta = r_copysign(up == 1 ? norm : norm * REFLECTOR_DOWN, -n_real(alpha));
     h.tau = n_make(r_fma(above, reciprocal, 1), aside * r_copysign(reciprocal, n_real(alpha)));
     h.up = up;
-    rest = reflector_reciprocal(r_fma(above + norm, above + norm, aside * aside));
+    rest = r_reciprocal(r_fma(above + norm, above + norm, aside * aside));
     h.scale = n_make(r_copysign((above + norm) * rest, n_real(alpha)), -aside * rest);
     return h;
 }
@@ -164,7 +118,7 @@ reflector_make(scalar alpha, real square, real up)
     h.beta = r_copysign(up == 1 ? norm : norm * REFLECTOR_DOWN, -alpha);
     h.tau = r_fma(above, reciprocal, 1);
     h.up = up;
-    h.scale = r_copysign(reflector_reciprocal(above + norm), alpha);
+    h.scale = r_copysign(r_reciprocal(above + norm), alpha);
     return h;
 }
 #endif

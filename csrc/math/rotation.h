@@ -29,26 +29,18 @@ struct rotation {
  * *norm = the root of `square` = f^2 + g^2, with the given sign.  The rotation is (f, g) / *norm.
  *
  * A root and two divisions cost a GPU three chains of dependent operations, and three branches to
- * care for operands that do not occur here.  So all three come from one reciprocal root: an
- * approximation of 20 bits or more, a step of third order, and each result corrected by its exact
- * remainder (Markstein, IBM J. Res. Dev. 34 (1990)).  The results are those of the CPU, but for
- * what rounding may do where the remainder is within 2^-50 of half a unit.
+ * care for operands that do not occur here.  So all three come from one reciprocal root, and each
+ * result is corrected by its exact remainder (Markstein, IBM J. Res. Dev. 34 (1990)).  The results
+ * are those of the CPU, but for what rounding may do where the remainder is within 2^-50 of half a
+ * unit.
  */
 TSVD_HD struct rotation
 rotation_normalize(real f, real g, real square, real sign, real *norm)
 {
     struct rotation q;
 #ifdef __CUDA_ARCH__
-    real y, rest;
+    const real y = r_copysign(r_rsqrt(square), sign);
 
-#if TSVD_SINGLE
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(square));
-#else
-    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(square));
-#endif
-    rest = r_fma(-(square * y), y, 1);
-    y = r_fma(y * rest, r_fma(rest, REAL(0.375), REAL(0.5)), y);
-    y = r_copysign(y, sign);
     *norm = square * y;
     *norm = r_fma(r_fma(-*norm, *norm, square), y / 2, *norm);
     q.c = f * y;

@@ -83,7 +83,7 @@ factor_gram(const struct band_block &b, real shift)
                 !r_isfinite(pivot)) {
                 return false;
             }
-            factor = n_scale(-reflector_reciprocal(pivot), f[k * BAND + j]);
+            factor = n_scale(-r_reciprocal(pivot), f[k * BAND + j]);
 #pragma unroll
             for (int m = first; m < EVERY; m++) {
                 if (m > first || line > l) {
@@ -206,9 +206,9 @@ static __device__ __forceinline__ scalar
 inverse_of(scalar x)
 {
 #if TSVD_COMPLEX
-    return n_scale(reflector_reciprocal(n_abs2(x)), n_conj(x));
+    return n_scale(r_reciprocal(n_abs2(x)), n_conj(x));
 #else
-    return reflector_reciprocal(x);
+    return r_reciprocal(x);
 #endif
 }
 

@@ -89,15 +89,15 @@ house_of(scalar first, real squares)
 #endif
     const real all = r_fma(size, size, others);
     struct house h;
-    real y = reflector_rough_rsqrt(all), inverse, norm, rest;
+    real y = r_rough_rsqrt(all), inverse, norm, rest;
     bool nothing;
 
 #if TSVD_COMPLEX
     const real fixed = all + n_abs2(first); /* |v|^2 of the head and of that with the norm */
 
-    inverse = reflector_rough_reciprocal(r_fma(2 * size, all * y, fixed));
+    inverse = r_rough_reciprocal(r_fma(2 * size, all * y, fixed));
 #else
-    inverse = reflector_rough_reciprocal(r_fma(size, all * y, all));
+    inverse = r_rough_reciprocal(r_fma(size, all * y, all));
 #endif
     rest = r_fma(-all, y * y, 1);
     y = r_fma(r_fma(rest, REAL(0.375), REAL(0.5)), y * rest, y);

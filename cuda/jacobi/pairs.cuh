@@ -36,6 +36,7 @@
 
 #include "jacobi/place.cuh"
 #include "jacobi/warp.cuh"
+#include "math/reflector.h"
 
 enum {
     PAIR_THREADS = 64,
@@ -111,8 +112,7 @@ with_phase_of(real size, scalar x)
     const scalar up = n_scale(r_pow2(PAIR_SPAN), x);
     const real square = n_abs2(up);
 
-    return square < R_EPS * R_EPS / 16 ? scalar(size)
-                                       : n_scale(size * short_inverse_root(square), up);
+    return square < R_EPS * R_EPS / 16 ? scalar(size) : n_scale(size * r_rsqrt(square), up);
 #else
     return r_copysign(size, x);
 #endif
@@ -225,12 +225,10 @@ factor(struct jacobi_pair *x, struct jacobi_shared &of, int c, int lane, bool pi
             }
         }
         __syncwarp();
-        inverse = short_inverse_root(square);
-        norm = square * inverse;
-        norm = r_fma(r_fma(-norm, norm, square), inverse / 2, norm); /* 1 if |x| is 1 */
+        norm = reflector_norm(square, &inverse); /* 1 if |x| is 1 */
         step.diagonal = with_phase_of(norm, -of.vector[0]);
         step.head = of.vector[0] - step.diagonal;
-        scale = short_inverse_root(half_square(of.vector[0], step.diagonal, norm, square));
+        scale = r_rsqrt(half_square(of.vector[0], step.diagonal, norm, square));
         step.twice = scale * scale;
         reflect<rows>(x, of.vector, step, &first_a, &first_b);
         if (picked_a) {
@@ -394,7 +392,7 @@ short_abs(scalar x)
 #if TSVD_COMPLEX
     const real square = n_abs2(x);
 
-    return square * short_inverse_root(square);
+    return square * r_rsqrt(square);
 #else
     return r_abs(x);
 #endif
@@ -407,7 +405,7 @@ short_abs(scalar x)
 static __device__ __forceinline__ void
 meet_pair(struct jacobi_pair *x, bool active, real tolerance, struct jacobi_sweep *sweep)
 {
-    const real product = x->norm_a * x->norm_b, inverse = short_reciprocal(product);
+    const real product = x->norm_a * x->norm_b, inverse = r_reciprocal(product);
     const bool a_longer = x->norm_a >= x->norm_b;
     const real shorter = a_longer ? x->norm_b : x->norm_a;
     const real r = at_most_one(shorter * inverse * shorter), apart = (1 - r) * (1 + r);
@@ -422,12 +420,12 @@ meet_pair(struct jacobi_pair *x, bool active, real tolerance, struct jacobi_swee
     turns = active && product > 0 && entry_size(h) > bound_of_size(tolerance);
     if (__any_sync(0xffffffffu, turns)) {
         const scalar cross = n_scale(2 * r, h);
-        const real root = short_inverse_root(r_fma(apart, apart, n_abs2(cross))); /* 1 / the root */
+        const real root = r_rsqrt(r_fma(apart, apart, n_abs2(cross))); /* 1 / the root */
         const real c_square = r_fma(apart / 2, root, REAL(0.5));
-        const real secant = short_inverse_root(c_square), c = c_square * secant;
+        const real secant = r_rsqrt(c_square), c = c_square * secant;
         const scalar s = n_scale(secant, n_scale(root, cross / 2)), part = n_scale(root, h);
         const scalar g = n_scale(secant * secant, part);
-        const scalar half = n_scale(short_reciprocal(1 + c), -n_conj(s));
+        const scalar half = n_scale(r_reciprocal(1 + c), -n_conj(s));
         const struct jacobi_shears turn = {turns ? half : scalar(0), turns ? s : scalar(0)};
         const real longer_grows = one_and_product(n_scale(r, n_scale(secant, s)), h);
         const real shorter_grows = one_and_product(-g, h);
@@ -439,8 +437,8 @@ meet_pair(struct jacobi_pair *x, bool active, real tolerance, struct jacobi_swee
             shear(turn, &x->a[i], &x->b[i]);
         }
         if (turns) {
-            x->norm_a *= grows_a * short_inverse_root(grows_a);
-            x->norm_b *= grows_b * short_inverse_root(grows_b);
+            x->norm_a *= grows_a * r_rsqrt(grows_a);
+            x->norm_b *= grows_b * r_rsqrt(grows_b);
             sweep->made++;
             sweep->cosine = r_max(sweep->cosine, short_abs(h));
             sweep->turn += short_abs(g);

@@ -81,41 +81,6 @@ template <int G> struct jacobi_warp {
     real factor[WARP];                       /* of columns, by places; one matrix after another */
 };
 
-/* ---- short arithmetic ----
- *
- * Divisions and roots that branch would keep a thread from having several of them in flight.  These
- * functions take an approximation of 20 bits or more and a step of third order, for normal numbers
- * whose reciprocal is normal too.  For other numbers the result may be NaN. */
-
-static __device__ __forceinline__ real
-short_reciprocal(real x)
-{
-    real y, rest;
-
-#if TSVD_SINGLE
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-#else
-    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-#endif
-    rest = r_fma(-x, y, 1);
-    return r_fma(y, r_fma(rest, rest, rest), y);
-}
-
-/* 1 / sqrt(x) */
-static __device__ __forceinline__ real
-short_inverse_root(real x)
-{
-    real y, rest;
-
-#if TSVD_SINGLE
-    asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-#else
-    asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x));
-#endif
-    rest = r_fma(-(x * y), y, 1);
-    return r_fma(y * rest, r_fma(REAL(0.375), rest, REAL(0.5)), y);
-}
-
 /* ---- a row ---- */
 
 /* The entry of column j at the beginning of a sweep, and at its end. */
@@ -411,19 +376,19 @@ meet_columns(struct jacobi_column *own, bool active, bool top, scalar dot, real 
     const bool longer = top == top_longer; /* this thread's column */
     const real x = top_longer ? norm_top : norm_bottom, y = top_longer ? norm_bottom : norm_top;
     const real scale = r_pow2(top_longer ? shift_top : -shift_top);
-    const real product = x * y, inverse = short_reciprocal(product);
+    const real product = x * y, inverse = r_reciprocal(product);
     const real ratio = y * inverse * y;
     const real r = at_most_one(ratio * scale);
     const scalar h = n_scale(inverse, signed_as(top_longer, dot));
     const real apart = (1 - r) * (1 + r);
     const scalar cross = n_scale(2 * r, h), twice = n_scale(2, h);
     const real square = r_fma(apart, apart, n_abs2(cross));
-    const real sum = r_fma(square, short_inverse_root(square), apart);
-    const scalar g = n_scale(short_reciprocal(sum), twice);
+    const real sum = r_fma(square, r_rsqrt(square), apart);
+    const scalar g = n_scale(r_reciprocal(sum), twice);
     const scalar t = n_scale(r, g);
-    const real c = short_inverse_root(n_add_abs2(t, 1));
+    const real c = r_rsqrt(n_add_abs2(t, 1));
     const scalar s = n_scale(c, t);
-    const real half = -short_reciprocal(1 + c);
+    const real half = -r_reciprocal(1 + c);
     const scalar forward = n_scale(scale, s);
     const scalar back = shift_top == 0 ? s : n_scale(ratio, n_scale(c, g));
     const real grows = one_and_product(longer ? n_scale(r, t) : -g, h); /* of the norm's square */
@@ -437,7 +402,7 @@ meet_columns(struct jacobi_column *own, bool active, bool top, scalar dot, real 
         meeting.x.whole = top_longer ? back : forward;
         meeting.x.half = n_scale(half, n_conj(top_longer ? forward : back));
         if (longer || grows >= JACOBI_CANCELS) {
-            own->norm *= grows * short_inverse_root(grows);
+            own->norm *= grows * r_rsqrt(grows);
         } else {
             own->lost = true;
         }

@@ -76,10 +76,7 @@ arrays_of(const struct dense_problem *p, real *work, int64_t *numbers)
         .orient_right = is_wide(p),
         .max_sweeps = SWEEPS_PER_VALUE * n,
     };
-    struct {
-        real **at;
-        int64_t numbers;
-    } const array[] = {
+    const struct lanes_array arrays[] = {
         {&q.w, N_PARTS * rows * n},
         {&q.d, n + 1},
         {&q.e, n + 1},
@@ -98,11 +95,7 @@ arrays_of(const struct dense_problem *p, real *work, int64_t *numbers)
         {&q.right, p->vectors ? N_PARTS * n * n : 0},
     };
 
-    *numbers = 0;
-    for (size_t i = 0; i < sizeof array / sizeof *array; i++) {
-        *array[i].at = work == NULL ? NULL : work + *numbers;
-        *numbers += array[i].numbers * lanes;
-    }
+    *numbers = lanes_place(arrays, sizeof arrays / sizeof *arrays, lanes, work);
     return q;
 }
 

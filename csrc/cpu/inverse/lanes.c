@@ -13,36 +13,29 @@ tsvdi_cpu_inverse_has_lanes(const struct inverse_problem *p)
 }
 
 static struct inverse_lanes
-arrays_of(int64_t n, int64_t lanes, real *work, uint64_t *numbers)
+arrays_of(int64_t n, int64_t lanes, real *work, int64_t *numbers)
 {
     struct inverse_lanes q = {.n = n};
-    struct {
-        real **at;
-        int64_t numbers;
-    } const array[] = {
+    const struct lanes_array arrays[] = {
         {&q.m, N_PARTS * n * n}, {&q.column, N_PARTS * n}, {&q.pivot, n},
         {(real **)&q.rows, n},   {(real **)&q.columns, n}, {(real **)&q.exponent, 1},
         {(real **)&q.kind, 1},   {(real **)&q.hard, 1},    {&q.norm, 1},
         {&q.inverse_norm, 1},
     };
 
-    *numbers = 0;
-    for (size_t i = 0; i < sizeof array / sizeof *array; i++) {
-        *array[i].at = work == NULL ? NULL : work + *numbers;
-        *numbers += (uint64_t)(array[i].numbers * lanes);
-    }
+    *numbers = lanes_place(arrays, sizeof arrays / sizeof *arrays, lanes, work);
     return q;
 }
 
 uint64_t
 tsvdi_cpu_inverse_lanes_bytes(const struct inverse_problem *p)
 {
-    uint64_t numbers = 0;
+    int64_t numbers = 0;
 
     if (tsvdi_cpu_inverse_has_lanes(p)) {
         (void)arrays_of(p->a.rows, tsvdi_kernels()->lanes, NULL, &numbers);
     }
-    return numbers * sizeof(real);
+    return bytes_of(numbers, sizeof(real));
 }
 
 /* Copies the inverse of M = A^T from a lane: X has its transpose. */
@@ -71,7 +64,7 @@ tsvdi_cpu_inverse_lanes(const struct cpu_inverse *run, int64_t begin, int count,
     const struct inverse_problem *p = run->job->problem;
     const int64_t n = p->a.rows, lanes = tsvdi_kernels()->lanes;
     const struct lanes_source source = {&p->a, run->dense.begin + begin, count, 0, 0};
-    uint64_t numbers;
+    int64_t numbers;
     const struct inverse_lanes q = arrays_of(n, lanes, work, &numbers);
 
     lanes_load(source, lanes, n, n, q.m);

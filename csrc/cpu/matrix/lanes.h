@@ -1,5 +1,6 @@
 /*
- * Copies of small dense matrices to the lanes of the vector kernels (struct svd_lanes).
+ * Small dense matrices in the lanes of the vector kernels (struct svd_lanes, struct inverse_lanes):
+ * the kernels' arrays, and copies of the matrices.
  */
 #ifndef TSVDI_CPU_MATRIX_LANES_H
 #define TSVDI_CPU_MATRIX_LANES_H
@@ -7,6 +8,26 @@
 #include "cpu/matrix/matrix.h"
 
 enum { LANES_MAX = 64 / (int)sizeof(real) }; /* of the widest vectors */
+
+/* An array of a kernel. */
+struct lanes_array {
+    real **at;
+    int64_t numbers; /* reals of a lane */
+};
+
+/* Lays out arrays one after the other from `work` on, or NULL for none of them.  Returns the reals
+   that they take. */
+static inline int64_t
+lanes_place(const struct lanes_array *arrays, size_t count, int64_t lanes, real *work)
+{
+    int64_t numbers = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        *arrays[i].at = work == NULL ? NULL : work + numbers;
+        numbers += arrays[i].numbers * lanes;
+    }
+    return numbers;
+}
 
 /* Matrices begin .. begin + count - 1 of a batch in lanes, or their transposes. */
 struct lanes_source {
