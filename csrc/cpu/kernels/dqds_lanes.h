@@ -64,18 +64,17 @@ find_dqds_blocks(const struct dqds *a, num last)
 {
     const num zero = simd_splat(0), none = num_from_bits((simd_int){0} + (real_int)R_INFINITY_BITS);
     struct dqds_block b = {.low = zero, .high = zero};
-    num low = zero, least = none, before = zero;
+    num low = zero, least = none, before = zero, index = zero;
 
     b.e2 = b.q1 = b.e1 = b.q0 = b.least = zero;
     for (int64_t k = 0; k + 1 < a->n; k++) {
-        const num e = a->e[k], next = a->q[k + 1], index = simd_splat((real)(k + 1));
+        const num e = a->e[k], next = a->q[k + 1];
         const num share = REAL(0.25) * R_EPS * a->shift[k];
-        const num_mask drop =
-            num_less_equal(e, simd_splat(DQDS_NEGLIGIBLE)) |
-            (num_less_equal(e, share) & num_less_equal(e * a->q[k], share * share)) |
-            (num_equal(index, last) & num_less_equal(e, DQDS_TOLERANCE * next));
+        num_mask drop = num_less_equal(e, simd_splat(DQDS_NEGLIGIBLE)) |
+                        (num_less_equal(e, share) & num_less_equal(e * a->q[k], share * share));
 
-        b.to = num_any(num_less(zero, num_select(drop, zero, e))) ? k + 1 : b.to;
+        index += 1;
+        drop |= num_equal(index, last) & num_less_equal(e, DQDS_TOLERANCE * next);
         a->e[k] = num_select(drop, zero, e);
         b.low = num_select(drop, b.low, low);
         b.high = num_select(drop, b.high, index);
@@ -89,6 +88,7 @@ find_dqds_blocks(const struct dqds *a, num last)
         before = a->e[k];
     }
     b.active = num_less(zero, b.high);
+    b.to = num_most(b.high);
     return b;
 }
 
@@ -158,11 +158,11 @@ transform_dqds(const struct dqds *a, const struct dqds_block *b, num shift, num 
 {
     const num zero = simd_splat(0);
     num_mask failed = num_less(zero, zero), made;
-    num t = zero;
+    num t = zero, index = zero;
 
     *negative = zero;
-    for (int64_t k = 0; k <= b->to; k++) {
-        const num index = simd_splat((real)k), q = a->q[k], e = a->e[k];
+    for (int64_t k = 0; k <= b->to; k++, index += 1) {
+        const num q = a->q[k], e = a->e[k];
         const num_mask within =
             num_less_equal(b->low, index) & num_less_equal(index, b->high) & b->active;
         const num_mask ends = num_equal(index, b->high) & b->active;
@@ -185,8 +185,8 @@ transform_dqds(const struct dqds *a, const struct dqds_block *b, num shift, num 
         }
     }
     made = b->active & ~failed;
-    for (int64_t k = 0; k <= b->to; k++) {
-        const num index = simd_splat((real)k);
+    index = zero;
+    for (int64_t k = 0; k <= b->to; k++, index += 1) {
         const num_mask here = made & num_less_equal(b->low, index) & num_less_equal(index, b->high);
 
         a->q[k] = num_select(here, a->next_q[k], a->q[k]);

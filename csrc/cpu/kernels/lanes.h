@@ -8,6 +8,18 @@
 #include "cpu/kernels/simd.h"
 #include "math/scalar.h"
 
+/* The largest of the lanes' whole numbers. */
+static inline int64_t
+num_most(num x)
+{
+    real most = x[0];
+
+    for (int lane = 1; lane < SIMD_LANES; lane++) {
+        most = r_max(x[lane], most);
+    }
+    return (int64_t)most;
+}
+
 /* ---- a scalar in each lane: its parts lie one after the other, in a register each ---- */
 
 enum { SCALAR_LANES = N_PARTS * SIMD_LANES }; /* reals of a scalar in all lanes */

@@ -277,17 +277,8 @@ find_blocks(const struct svd_lanes *q, num last)
     }
     b.least = 1 / most_inverse;
     b.active = num_less(zero, b.high);
-    {
-        const num first = num_select(b.active, b.low, simd_splat((real)q->columns));
-        real from = first[0], to = b.high[0];
-
-        for (int lane = 1; lane < SIMD_LANES; lane++) {
-            from = r_min(first[lane], from);
-            to = r_max(b.high[lane], to);
-        }
-        b.from = (int64_t)from;
-        b.to = (int64_t)to;
-    }
+    b.from = -num_most(num_select(b.active, -b.low, simd_splat((real)-q->columns)));
+    b.to = num_most(b.high);
     return b;
 }
 
