@@ -652,19 +652,15 @@
 
 /* ---- jacobi/ ---- */
 
-/* [measured: H200, 2026-11-29]  jacobi.cu: AUTO takes Jacobi for vectors of matrices with at least
-   JACOBI_FROM columns and up to JACOBI_ORDER rows, of complex128 up to half of that, of complex64
-   none; of a single matrix up to JACOBI_ALONE.  100,000 matrices of order 9 took 3.6 ms and by a
-   reduction 2.9, of order 16 4.2 and 5.3, 10,000 of order 32 1.5 and 3.0; complex64 of order 16 4.6
-   and 4.3.  A single matrix of order 12 took 183 us and 232, 16 190 and 234, 24 327 and 271. */
-#ifndef JACOBI_FROM
-#define JACOBI_FROM 12
-#endif
+/* [measured: H200, 2026-11-29]  jacobi.cu: AUTO takes Jacobi for vectors of matrices of up to
+   JACOBI_ORDER rows, of complex128 half of that, of complex64 a quarter, with more columns than
+   half of the threads of a matrix.  Here are times of Jacobi, and in brackets of a reduction.
+   100,000 matrices of order 9 took 3.4 ms (2.7), of order 12 3.7 (3.9), of order 16 4.1 (5.1), and
+   of 16 x 8 3.2 (2.2); 10,000 of order 32 1.5 (3.0).  A single matrix of order 9 took 141 us (205),
+   of order 16 144 (220), 24 291 (260), 32 314 (301).  100,000 of order 16 took 4.8 ms (6.9) in
+   complex128, 4.5 (4.1) in complex64. */
 #ifndef JACOBI_ORDER
 #define JACOBI_ORDER 32
-#endif
-#ifndef JACOBI_ALONE
-#define JACOBI_ALONE 16
 #endif
 
 /* [untuned]  tiny.cuh: blocks, at most; each writes its findings to the host. */

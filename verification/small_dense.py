@@ -41,7 +41,7 @@ class Block:
 
 def order_on_device(dtype):
     """Up to which a thread of a CUDA device has a matrix."""
-    return 4 if dtype == "complex128" else 8
+    return {"complex128": 4, "complex64": 7}.get(dtype, 8)
 
 
 def block(seed, index):

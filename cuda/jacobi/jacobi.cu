@@ -557,10 +557,14 @@ out:
 static int
 jacobi_pays(const struct dense_problem *p)
 {
-    const int64_t longer = std::max(p->a.rows, p->a.columns), single = p->a.batch.matrices == 1;
-    const int64_t most = single ? JACOBI_ALONE : JACOBI_ORDER / (sizeof(scalar) > 8 ? 2 : 1);
+    const int64_t longer = std::max(p->a.rows, p->a.columns);
+    const int64_t most = JACOBI_ORDER / (TSVD_COMPLEX ? TSVD_SINGLE ? 4 : 2 : 1);
+    int64_t group = 1; /* threads of a matrix, and the columns that they turn */
 
-    return !(TSVD_COMPLEX && TSVD_SINGLE) && p->vectors && p->n >= JACOBI_FROM && longer <= most;
+    while (group < longer) {
+        group *= 2;
+    }
+    return p->vectors && group <= most && 2 * p->n > group;
 }
 
 const struct jacobi_ops tsvdi_cuda_jacobi = {

@@ -105,6 +105,8 @@ decompose(struct cuda_call *call, struct tiny_svds q, int64_t begin, int64_t ord
         launch_order<5>,
         launch_order<6>,
         launch_order<7>,
+#endif
+#if !TSVD_COMPLEX
         launch_order<8>,
 #endif
     };

@@ -27,7 +27,9 @@
 #include "matrix/source.h"
 
 enum {
-    TINY_ORDER = sizeof(scalar) > 8 ? 4 : 8, /* the largest order */
+    TINY_ORDER = sizeof(scalar) > 8 ? 4
+                 : TSVD_COMPLEX     ? 7
+                                    : 8, /* the largest order */
     TINY_SWEEPS = 60, /* at most; constant matrices take 15, others of 8 columns up to 28 */
     TINY_THREADS = 64,
     TINY_COPIES = 8 /* numbers that a lane has in flight */
@@ -116,8 +118,8 @@ tiny_turn_of(const scalar (&a)[N], const scalar (&b)[N], real *p, real *q)
     if (!(r_min(*p, *q) >= DENSE_NOTHING)) {
         return turn;
     }
-    inverse = reflector_rough_rsqrt(*p);
-    size = reflector_rough_rsqrt(*q);
+    inverse = r_rough_rsqrt(*p);
+    size = r_rough_rsqrt(*q);
     cosine = n_scale(size, n_scale(inverse, dot));
     quotient = (*p - *q) * inverse * size;
     turn.square = n_abs2(cosine);
@@ -125,15 +127,15 @@ tiny_turn_of(const scalar (&a)[N], const scalar (&b)[N], real *p, real *q)
         turn.square = 0;
         return turn;
     }
-    inverse = reflector_rough_rsqrt(turn.square);
+    inverse = r_rough_rsqrt(turn.square);
     size = r_abs(quotient) / 2 * inverse; /* 1 / tan(2 t) */
     root = r_fma(size, size, 1);
-    root = size > TINY_LARGE ? size : root * reflector_rough_rsqrt(root);
-    tangent = reflector_rough_reciprocal(size + root);
+    root = size > TINY_LARGE ? size : root * r_rough_rsqrt(root);
+    tangent = r_rough_reciprocal(size + root);
     root = r_fma(tangent, tangent, 1);
-    tangent *= reflector_rough_reciprocal(r_fma(root, reflector_rough_rsqrt(root), 1));
+    tangent *= r_rough_reciprocal(r_fma(root, r_rough_rsqrt(root), 1));
     turn.half = n_scale(r_copysign(tangent, quotient) * inverse, n_conj(cosine));
-    turn.whole = n_scale(2 * reflector_reciprocal(n_add_abs2(turn.half, 1)), n_conj(turn.half));
+    turn.whole = n_scale(2 * r_reciprocal(n_add_abs2(turn.half, 1)), n_conj(turn.half));
     return turn;
 }
 
