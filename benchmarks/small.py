@@ -1,10 +1,10 @@
 """Small dense matrices: one call, and batches, beside NumPy on the CPU and PyTorch on the GPU. The
-matrices are Gaussian, and on the CPU the contenders take turns.
+matrices are Gaussian, and on the CPU the contenders take turns. Then come other libraries there.
 """
 
 from dataclasses import dataclass
 
-from benchmarks import bars, dense, inverse
+from benchmarks import bars, dense, inverse, peers
 from testing.measures import INVERSE_BOUNDS
 
 # Matrices of a batch; both contenders have the same.
@@ -18,22 +18,30 @@ class Inverse(inverse.Case):
     group: str = "inverse"
 
 
+@dataclass(frozen=True)
+class Case(dense.Case):
+    """A decomposition on the CPU."""
+
+    def others(self, A):
+        return peers.calls(A, self.vectors)
+
+
 def _one(n, target, dtype):
-    yield dense.Case("one", n, n, target, dtype=dtype)
-    yield dense.Case("one", n, n, target, dtype=dtype, vectors=False)
+    yield Case("one", n, n, target, dtype=dtype)
+    yield Case("one", n, n, target, dtype=dtype, vectors=False)
     if n <= 8:
         yield Inverse(n, target, dtype=dtype)
 
 
 def _batch(n, dtype, svd=None, values=None, inv=None):
-    yield dense.Case("batch", n, n, svd, COUNTS[n], dtype)
-    yield dense.Case("batch", n, n, values, COUNTS[n], dtype, vectors=False)
+    yield Case("batch", n, n, svd, COUNTS[n], dtype)
+    yield Case("batch", n, n, values, COUNTS[n], dtype, vectors=False)
     yield Inverse(n, inv, COUNTS[n], dtype)
 
 
 def _tall(dtype):
     for count, m, n in ((100_000, 8, 3), (1000, 100, 3), (10_000, 3, 8)):
-        yield dense.Case("tall", m, n, None, count, dtype)
+        yield Case("tall", m, n, None, count, dtype)
 
 
 CPU = (

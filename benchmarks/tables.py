@@ -343,7 +343,11 @@ def _small(content):
     """
     on_cpu = content["device"] == "cpu"
     peer = "NumPy" if on_cpu else "PyTorch"
-    yield from _header("task", "tsvd", peer, f"{peer} / tsvd", "target")
+    others = list(
+        dict.fromkeys(name for case in content["cases"] for name in case.get("others", ()))
+    )
+    columns = [f"{name} / tsvd" for name in others]
+    yield from _header("task", "tsvd", peer, f"{peer} / tsvd", "target", *columns)
     for case in content["cases"]:
         [other] = case["peers"].values()
         inverse = "inverse, " if case["group"] == "inverse" else ""
@@ -356,7 +360,9 @@ def _small(content):
             times = [_seconds(x) if x else "" for x in times]
             target = f"≤ {_seconds(case['target'])}" if case["target"] else ""
             target = "≥ 1.11" if case["group"] == "one" else target
-        yield _row(inverse + case["what"], *times, _number(ratio, 3) if ratio else "", target)
+        ratios = [case.get("others", {}).get(name, {}).get("ratio") for name in others]
+        ratio, *ratios = (_number(x, 3) if x else "" for x in (ratio, *ratios))
+        yield _row(inverse + case["what"], *times, ratio, target, *ratios)
 
 
 def _complex(content):
