@@ -21,15 +21,10 @@ BOUNDS = {key: measures.BOUNDS[key](0) for key in ("residual", "orthogonality")}
 
 
 class OnDevice:
-    """What measure() asks a case for, where the case says nothing else."""
+    """What measure() asks a case for on the GPU."""
 
     def tensor(self):
-        """What make() makes, on the GPU."""
         return on_device(self.make())
-
-    def others(self, A):
-        """On the CPU: names and calls of others that are timed, but have no target."""
-        return ()
 
     def timings(self, of_peer):
         """Calls that are timed, unless they are very short or long."""
@@ -235,9 +230,6 @@ def _on_cpu(run, case):
     seconds = interleaved({"tsvd": lambda: case.ours(A, "cpu"), name: peer}, repeats)
     record = record_of(case, seconds["tsvd"])
     record["peers"][name] = beside(record, seconds[name])
-    for name, other in case.others(A):
-        seconds = interleaved({name: other}, min(run.repeats, FEWER))
-        record.setdefault("others", {})[name] = beside(record, seconds[name])
     return record | case.errors(A, case.ours(A, "cpu"))
 
 

@@ -5,6 +5,8 @@ matrices are Gaussian, and on the CPU the contenders take turns. Then come other
 from dataclasses import dataclass
 
 from benchmarks import bars, dense, inverse, peers
+from benchmarks.group import Part
+from benchmarks.timing import interleaved
 from testing.measures import INVERSE_BOUNDS
 
 # Matrices of a batch; both contenders have the same.
@@ -18,30 +20,22 @@ class Inverse(inverse.Case):
     group: str = "inverse"
 
 
-@dataclass(frozen=True)
-class Case(dense.Case):
-    """A decomposition on the CPU."""
-
-    def others(self, A):
-        return peers.calls(A, self.vectors)
-
-
 def _one(n, target, dtype):
-    yield Case("one", n, n, target, dtype=dtype)
-    yield Case("one", n, n, target, dtype=dtype, vectors=False)
+    yield dense.Case("one", n, n, target, dtype=dtype)
+    yield dense.Case("one", n, n, target, dtype=dtype, vectors=False)
     if n <= 8:
         yield Inverse(n, target, dtype=dtype)
 
 
 def _batch(n, dtype, svd=None, values=None, inv=None):
-    yield Case("batch", n, n, svd, COUNTS[n], dtype)
-    yield Case("batch", n, n, values, COUNTS[n], dtype, vectors=False)
+    yield dense.Case("batch", n, n, svd, COUNTS[n], dtype)
+    yield dense.Case("batch", n, n, values, COUNTS[n], dtype, vectors=False)
     yield Inverse(n, inv, COUNTS[n], dtype)
 
 
 def _tall(dtype):
     for count, m, n in ((100_000, 8, 3), (1000, 100, 3), (10_000, 3, 8)):
-        yield Case("tall", m, n, None, count, dtype)
+        yield dense.Case("tall", m, n, None, count, dtype)
 
 
 CPU = (
@@ -126,4 +120,26 @@ def _bars(run):
     return [*asked, bars.largest("residual of inverses", limit, inverses, "residual")]
 
 
-GROUP = dense.group("small", CPU, CUDA, _bars, seconds={"cpu": float("inf"), "cuda": 120})
+def _measure_others(run, case):
+    """The record of a case by other libraries. They come last: their threads may stay busy."""
+    ours = next(
+        record["median"]
+        for record in run.records["cases"]
+        if (record["group"], record["what"]) == (case.group, case.what)
+    )
+    record = {"group": case.group, "what": case.what, "median": ours, "peers": {}}
+    for name, call in peers.calls(case.make(), case.vectors):
+        seconds = interleaved({name: call}, dense.FEWER)
+        record["peers"][name] = dense.beside(record, seconds[name])
+    return record
+
+
+OTHERS = Part(
+    "others",
+    lambda run: [case for case in CPU if isinstance(case, dense.Case)],
+    _measure_others,
+    "what:<44 median:s peers:<1",
+    dense.shown,
+    devices=("cpu",),
+)
+GROUP = dense.group("small", CPU, CUDA, _bars, OTHERS, seconds={"cpu": float("inf"), "cuda": 120})

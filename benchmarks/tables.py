@@ -343,10 +343,9 @@ def _small(content):
     """
     on_cpu = content["device"] == "cpu"
     peer = "NumPy" if on_cpu else "PyTorch"
-    others = list(
-        dict.fromkeys(name for case in content["cases"] for name in case.get("others", ()))
-    )
-    columns = [f"{name} / tsvd" for name in others]
+    others = {(case["group"], case["what"]): case["peers"] for case in content.get("others", ())}
+    names = list(dict.fromkeys(name for peers in others.values() for name in peers))
+    columns = [f"{name} / tsvd" for name in names]
     yield from _header("task", "tsvd", peer, f"{peer} / tsvd", "target", *columns)
     for case in content["cases"]:
         [other] = case["peers"].values()
@@ -360,7 +359,8 @@ def _small(content):
             times = [_seconds(x) if x else "" for x in times]
             target = f"≤ {_seconds(case['target'])}" if case["target"] else ""
             target = "≥ 1.11" if case["group"] == "one" else target
-        ratios = [case.get("others", {}).get(name, {}).get("ratio") for name in others]
+        beside = others.get((case["group"], case["what"]), {})
+        ratios = [beside.get(name, {}).get("ratio") for name in names]
         ratio, *ratios = (_number(x, 3) if x else "" for x in (ratio, *ratios))
         yield _row(inverse + case["what"], *times, ratio, target, *ratios)
 

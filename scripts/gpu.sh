@@ -127,9 +127,9 @@ staged() {
 }
 
 # By several processes if pytest-xdist is there.  With all threads each they would hinder one
-# another.  Tests that watch the memory of the device come last.
+# another.  Each test has a line in the log, so that also a run that is stopped tells which failed.
 cuda_tests() {
-    local many=() tests=(--require-cuda -q --ignore tests/test_compute_sanitizer.py) failed=0
+    local many=() tests=(--require-cuda -v --ignore tests/test_compute_sanitizer.py) failed=0
     if python3 -c 'import xdist' 2>/dev/null; then
         many=(-n "${TSVD_TEST_PROCESSES:-6}" -p no:benchmark)
         export OMP_NUM_THREADS=2 OPENBLAS_NUM_THREADS=1
@@ -231,7 +231,7 @@ done
 
 for name in "${parts[@]}"; do
     case $name in
-    tests) printf '\n=== tests\n' && tail -n 1 "$out/tests.log" ;;
+    tests) printf '\n=== tests\n' && grep -a '^FAILED' "$out/tests.log"; tail -n 1 "$out/tests.log" ;;
     vectors | values | select | batch | transfers | twisted | dense | stages | jacobi | inverse | small | complex | eps | wheels | sweep | cube | tiny | stress | staged | attack | crossover | gpu | checksums | against)
         printf '\n=== %s\n' "$name" && cat "$out/$name.log"
         ;;
