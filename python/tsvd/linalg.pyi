@@ -1,4 +1,4 @@
-"""Types of the SVD and the inverse of dense matrices, for type checkers and editors."""
+"""Types of tsvd.linalg, for type checkers and editors."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, Literal, overload
@@ -30,7 +30,13 @@ __all__ = [
     "LinAlgError",
     "SVDResult",
     "bidiagonalize",
+    "cond",
     "inv",
+    "lstsq",
+    "matrix_norm",
+    "matrix_rank",
+    "norm",
+    "pinv",
     "svd",
     "svdvals",
 ]
@@ -366,6 +372,133 @@ def inv(
     threads: int | None = None,
     progress: Callable[[float], Any] | None = None,
 ) -> Float64: ...
+@overload
+def pinv(  # type: ignore[overload-overlap]
+    a: Integers,
+    rcond: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rtol: Any = ...,
+    return_rank: Literal[False] = False,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> Float64: ...
+@overload
+def pinv(  # type: ignore[overload-overlap]
+    a: Integers,
+    rcond: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rtol: Any = ...,
+    return_rank: Literal[True],
+    device: Device | None = None,
+    threads: int | None = None,
+) -> tuple[Float64, Any]: ...
+@overload
+def pinv(
+    a: Array,
+    rcond: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rtol: Any = ...,
+    return_rank: Literal[False] = False,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> Array: ...
+@overload
+def pinv(
+    a: Array,
+    rcond: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rtol: Any = ...,
+    return_rank: Literal[True],
+    device: Device | None = None,
+    threads: int | None = None,
+) -> tuple[Array, Any]: ...
+@overload
+def pinv(
+    a: ArrayLike,
+    rcond: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rtol: Any = ...,
+    return_rank: Literal[False] = False,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> Float64: ...
+@overload
+def pinv(
+    a: ArrayLike,
+    rcond: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rtol: Any = ...,
+    return_rank: Literal[True],
+    device: Device | None = None,
+    threads: int | None = None,
+) -> tuple[Float64, Any]: ...
+@overload
+def lstsq(  # type: ignore[overload-overlap]
+    a: Integers,
+    b: Integers,
+    rcond: ArrayLike | None = None,
+    *,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> tuple[Float64, Float64, Any, Float64]: ...
+@overload
+def lstsq(
+    a: Array,
+    b: Array,
+    rcond: ArrayLike | None = None,
+    *,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> tuple[Array, Any, Any, Any]: ...
+@overload
+def lstsq(
+    a: Any,
+    b: Any,
+    rcond: ArrayLike | None = None,
+    *,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> tuple[Any, Any, Any, Any]: ...
+def matrix_rank(
+    A: Any,
+    tol: ArrayLike | None = None,
+    hermitian: bool = False,
+    *,
+    rtol: ArrayLike | None = None,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> Any: ...
+def cond(
+    x: Any,
+    p: float | Literal["fro", "nuc"] | None = None,
+    *,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> Any: ...
+def norm(
+    x: Any,
+    ord: float | Literal["fro", "nuc"] | None = None,
+    axis: int | tuple[int, int] | None = None,
+    keepdims: bool = False,
+    *,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> Any: ...
+def matrix_norm(
+    x: Any,
+    /,
+    *,
+    keepdims: bool = False,
+    ord: float | Literal["fro", "nuc"] | None = "fro",
+    device: Device | None = None,
+    threads: int | None = None,
+) -> Any: ...
 
 _Values = TypeVar("_Values", default=Array)
 

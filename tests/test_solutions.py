@@ -1,0 +1,304 @@
+"""tsvd.linalg: pseudo-inverse, least squares, rank, condition and norms."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from testing.dense_families import FAMILIES, make
+from testing.measures import dense_value_bound
+from tsvd import linalg
+
+DTYPES = ("float32", "float64", "complex64", "complex128")
+every_dtype = pytest.mark.parametrize("dtype", DTYPES)
+SHAPES = [(1, 1), (3, 3), (6, 4), (4, 6), (33, 33), (60, 40), (40, 60), (300, 40), (40, 300)]
+
+
+def numbers(shape, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(shape)
+    return (x + 1j * rng.standard_normal(shape) if "complex" in dtype else x).astype(dtype)
+
+
+def of_rank(rank, shape, dtype, seed=0):
+    """A matrix whose values are 1 to 2, and zeros."""
+    (*batch, m, n), wide = shape, "complex128" if "complex" in dtype else "float64"
+    U = np.linalg.qr(numbers((*batch, m, rank), wide, [seed, 1]))[0]
+    V = np.linalg.qr(numbers((*batch, n, rank), wide, [seed, 2]))[0]
+    return (U * np.linspace(2, 1, rank) @ V.swapaxes(-1, -2).conj()).astype(dtype)
+
+
+def size(x):
+    return np.sqrt((abs(x.astype(np.clongdouble)) ** 2).sum((-2, -1)))
+
+
+def adjoint(x):
+    return x.swapaxes(-1, -2).conj()
+
+
+# ---- the pseudo-inverse ----
+
+
+def check_pinv(a, X, conditioned):
+    """The four rules of Penrose, of matrices whose values that count are `conditioned` apart."""
+    unit = 20 * max(a.shape[-2:]) * np.finfo(a.dtype).eps * conditioned
+    wide = np.clongdouble if np.iscomplexobj(a) else np.longdouble
+    b, Y = a.astype(wide), X.astype(wide)
+    assert X.dtype == a.dtype and X.shape == a.swapaxes(-1, -2).shape
+    assert (size(b @ Y @ b - b) <= unit * size(b)).all()
+    assert (size(Y @ b @ Y - Y) <= unit * size(Y)).all()
+    for product in (b @ Y, Y @ b):
+        assert (size(product - adjoint(product)) <= unit * max(1, conditioned)).all()
+
+
+@every_dtype
+@pytest.mark.parametrize("shape", [*SHAPES, (5, 6, 4), (2, 3, 4, 7), (2, 50, 40)])
+def test_pinv_of_every_rank(shape, dtype, device):
+    p = min(shape[-2:])
+    for rank in {0, 1, p // 2, p}:
+        a = of_rank(rank, shape, dtype)
+        X, found = linalg.pinv(a, return_rank=True, device=device)
+        assert (np.asarray(found) == rank).all()
+        check_pinv(a, X, 2)
+        assert np.array_equal(X, linalg.pinv(a, device=device))
+
+
+def test_pinv_takes_its_threshold_by_either_name(device):
+    a = np.diag([4.0, 2.0, 1.0, 1e-3])
+    for part, rank in ((0.6, 1), (0.5, 1), (0.4, 2), (1e-4, 4), (0, 4), (2, 0)):
+        expected = np.diag(np.where(np.arange(4) < rank, 1 / np.diag(a), 0))
+        for given in ({"rcond": part}, {"rtol": part}, {"rtol": np.float32(part)}):
+            X, found = linalg.pinv(a, **given, return_rank=True, device=device)
+            assert found == rank and np.allclose(X, expected, rtol=1e-14, atol=1e-15)
+    for nothing in ({}, {"rcond": None}, {"rtol": None}):
+        assert np.allclose(linalg.pinv(a, **nothing, device=device) @ a, np.eye(4))
+    parts = [0.6, 1e-4]
+    X = linalg.pinv(np.stack([a, a]), parts, device=device)
+    assert np.allclose(X[0], np.diag([0.25, 0, 0, 0])) and np.allclose(X[1] @ a, np.eye(4))
+    with pytest.raises(ValueError, match="both"):
+        linalg.pinv(a, 0.1, rtol=0.1)
+
+
+def test_pinv_counts_rounding_errors_as_zero(device):
+    """NumPy's default, 1e-15, takes them for values."""
+    a = of_rank(30, (100, 50), "float64")
+    X, rank = linalg.pinv(a, return_rank=True, device=device)
+    assert rank == 30 and size(X) < 30
+
+
+def test_pinv_of_tiny_and_huge_matrices(device):
+    a = of_rank(3, (6, 4), "float64")
+    for power in (-1000, -500, 500, 1000):
+        X = linalg.pinv(a * 2.0**power, device=device)
+        assert np.allclose(X * 2.0**power, linalg.pinv(a, device=device), rtol=1e-12)
+    assert not linalg.pinv(np.zeros((3, 2)), device=device).any()
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0, 0), (3, 0, 2), (0, 2, 3)])
+def test_pinv_of_nothing(shape, device):
+    X, rank = linalg.pinv(np.zeros(shape, "float32"), return_rank=True, device=device)
+    assert X.dtype == "float32" and X.shape == (*shape[:-2], shape[-1], shape[-2])
+    assert np.array_equal(rank, np.zeros(shape[:-2], int))
+
+
+# ---- least squares ----
+
+
+def reference_lstsq(a, b, rank):
+    U, s, Vh = np.linalg.svd(a.astype("complex128" if np.iscomplexobj(a) else "float64"))
+    return adjoint(Vh[:rank]) @ ((adjoint(U[:, :rank]) @ b) / s[:rank, None])
+
+
+@every_dtype
+@pytest.mark.parametrize("shape", SHAPES)
+def test_lstsq_of_every_rank(shape, dtype, device):
+    (m, n), p = shape, min(shape)
+    for rank, k in itertools.product({1, (p + 1) // 2, p}, (1, 3)):
+        a, b = of_rank(rank, shape, dtype), numbers((m, k), dtype, 5)
+        x, residuals, found, s = linalg.lstsq(a, b, device=device)
+        unit = 50 * max(shape) * np.finfo(dtype).eps
+        expected = reference_lstsq(a, b, rank)
+        assert found == rank and x.shape == (n, k) and x.dtype == dtype
+        assert size(x - expected) <= unit * size(b)
+        assert s.shape == (p,) and s.dtype == np.zeros(0, dtype).real.dtype
+        assert abs(s[0] - 2) <= unit * 2
+        if rank == n and m > n:
+            apart = (abs(b - a @ expected) ** 2).sum(0)
+            assert residuals.shape == (k,) and np.allclose(residuals, apart, rtol=100 * unit)
+        else:
+            assert residuals.shape == (0,)
+        one, *_ = linalg.lstsq(a, b[:, 0], device=device)
+        assert one.shape == (n,) and size((one - expected[:, 0])[None]) <= unit * size(b)
+
+
+@every_dtype
+@pytest.mark.parametrize("shape", [(4, 6, 4), (2, 2, 4, 6), (3, 50, 40), (2, 40, 50)])
+def test_lstsq_of_batches(shape, dtype, device):
+    *batch, m, n = shape
+    a, b = numbers(shape, dtype), numbers((*batch, m, 2), dtype, 1)
+    a[(0,) * len(batch)] = of_rank(2, (m, n), dtype)
+    x, residuals, rank, s = linalg.lstsq(a, b, device=device)
+    assert x.shape == (*batch, n, 2) and residuals.shape == (*batch, 2)
+    assert rank.shape == tuple(batch) and s.shape == (*batch, min(m, n))
+    for i in np.ndindex(*batch):
+        one = linalg.lstsq(a[i], b[i], device=device)
+        assert one[2] == rank[i] == (2 if not any(i) else min(m, n))
+        scale = abs(one[0]).max()
+        assert np.allclose(one[0], x[i], rtol=0, atol=2e4 * np.finfo(dtype).eps * scale)
+
+
+def test_lstsq_agrees_with_numpy(device):
+    for seed, (m, n) in enumerate([(3, 3), (50, 7), (7, 50), (400, 90), (90, 90)]):
+        a, b = numbers((m, n), "float64", seed), numbers((m, 2), "float64", [seed, 1])
+        ours, theirs = linalg.lstsq(a, b, device=device), np.linalg.lstsq(a, b, rcond=None)
+        for x, y in zip(ours, theirs, strict=True):
+            assert np.shape(x) == np.shape(y) and np.allclose(x, y, rtol=1e-9)
+            assert np.asarray(x).dtype.kind == np.asarray(y).dtype.kind
+
+
+def test_lstsq_takes_numbers_of_several_types(device):
+    a, b = numbers((9, 4), "float32"), numbers((9,), "complex128", 1)
+    x, residuals, rank, s = linalg.lstsq(a, b, device=device)
+    assert x.dtype == "complex128" and residuals.dtype == s.dtype == "float64" and rank == 4
+    assert np.allclose(x, np.linalg.lstsq(a, b, rcond=None)[0])
+    whole = linalg.lstsq([[1, 0], [0, 2], [1, 1]], [1, 2, 3], device=device)
+    assert all(np.asarray(x).dtype == "float64" for x in (whole[0], whole[1], whole[3]))
+    single = linalg.lstsq(a, b.real.astype("float32"), device=device)
+    assert single[0].dtype == single[3].dtype == "float32"
+
+
+@pytest.mark.parametrize("rcond", [None, -1, -0.5])
+def test_lstsq_has_a_threshold_for_rounding_errors(rcond, device):
+    for shape in ((12, 9), (120, 90)):
+        a = of_rank(5, shape, "float32")
+        assert linalg.lstsq(a, a[:, 0], rcond, device=device)[2] == 5
+    assert linalg.lstsq(np.diag([4.0, 2.0, 1.0]), np.ones(3), 0.3, device=device)[2] == 2
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0, 0)])
+def test_lstsq_of_nothing(shape, device):
+    a, b = np.zeros(shape), np.ones((shape[0], 2))
+    x, _, rank, s = linalg.lstsq(a, b, device=device)
+    assert x.shape == (shape[1], 2) and not x.any() and rank == 0 and s.shape == (0,)
+    assert linalg.lstsq(np.ones((3, 2)), np.ones((3, 0)), device=device)[0].shape == (2, 0)
+
+
+def test_lstsq_refuses_what_does_not_fit(device):
+    for a, b in (
+        (np.ones((3, 2)), np.ones(4)),
+        (np.ones((3, 2)), np.ones((2, 3, 1))),
+        (np.ones(3), np.ones(3)),
+        (np.ones((2, 3, 2)), np.ones((3, 1))),
+    ):
+        with pytest.raises(np.linalg.LinAlgError, match=r"shape \("):
+            linalg.lstsq(a, b, device=device)
+    with pytest.raises(ValueError, match="NaN"):
+        linalg.lstsq([[1.0, math.nan], [0.0, 1.0]], [1.0, 1.0], device=device)
+
+
+# ---- rank, condition, norms ----
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_rank_condition_and_norms_are_those_of_the_values(family, device):
+    for m, n in ((4, 4), (7, 5), (33, 20)):
+        a = make(family, m, n, np.float64)
+        s = linalg.svdvals(a, device=device)
+        eps = np.finfo(a.dtype).eps
+        assert linalg.matrix_rank(a, device=device) == (s > s[0] * (max(m, n) * eps)).sum()
+        assert linalg.norm(a, 2, device=device) == s[0] == linalg.matrix_norm(a, ord=2)
+        assert linalg.norm(a, -2, device=device) == s[-1]
+        with np.errstate(all="ignore"):
+            total, ratio = s.sum(), s[0] / s[-1]
+        assert np.isclose(linalg.norm(a, "nuc", device=device), total, rtol=1e-14)
+        found = linalg.cond(a, device=device)
+        assert found == (math.inf if np.isnan(ratio) else ratio)
+        theirs = np.linalg.svd(a, compute_uv=False)
+        if np.isfinite(theirs).all():
+            limit = 2 * dense_value_bound(m, n) * eps
+            assert abs(linalg.norm(a, 2, device=device) - theirs[0]) <= limit * theirs[0]
+
+
+def test_rank_by_a_threshold(device):
+    a = np.diag([4.0, 2.0, 1.0, 0.0])
+    for tol, rank in ((0, 3), (1, 2), (1.5, 2), (4, 0)):
+        assert linalg.matrix_rank(a, tol, device=device) == rank
+        assert linalg.matrix_rank(a, rtol=tol / 4, device=device) == rank
+    both = np.stack([a, a])
+    assert np.array_equal(linalg.matrix_rank(both, [1.5, 0], device=device), [2, 3])
+    assert np.array_equal(linalg.matrix_rank(both, rtol=[0.3, 0], device=device), [2, 3])
+    assert linalg.matrix_rank([0.0, 1.0]) == 1 and linalg.matrix_rank(np.zeros(3)) == 0
+    with pytest.raises(ValueError, match="both"):
+        linalg.matrix_rank(a, 1, rtol=1)
+    with pytest.raises(np.linalg.LinAlgError, match="square"):
+        linalg.matrix_rank(np.ones((2, 3)), hermitian=True)
+
+
+def test_condition_by_every_norm(device):
+    a = numbers((3, 4, 4), "float64")
+    a[1, 0] = a[1, 1]
+    for p in (None, 2, -2, 1, -1, math.inf, -math.inf, "fro", "nuc"):
+        ours, theirs = linalg.cond(a, p, device=device), np.linalg.cond(a, p)
+        assert np.allclose(ours[[0, 2]], theirs[[0, 2]], rtol=1e-10)
+        assert ours[1] > 1e15 or p in (-2, -1, -math.inf)
+        assert np.allclose(linalg.cond(a[0], p, device=device), theirs[0], rtol=1e-10)
+    zero = np.zeros((2, 2))
+    assert linalg.cond(zero, device=device) == linalg.cond(zero, 1, device=device) == math.inf
+    a[2, 1, 1] = math.nan
+    for p in (None, 1):
+        assert np.array_equal(np.isnan(linalg.cond(a, p, device=device)), [False, False, True])
+    with pytest.raises(np.linalg.LinAlgError, match="empty"):
+        linalg.cond(np.ones((0, 3)))
+    with pytest.raises(np.linalg.LinAlgError, match="square"):
+        linalg.cond(np.ones((2, 3)), 1)
+
+
+def test_norms_along_axes(device):
+    a = numbers((3, 4, 5, 2), "complex128")
+    for axes in itertools.permutations(range(-1, 3), 2):
+        for order, keep in itertools.product((2, -2, "nuc", "fro", 1), (False, True)):
+            if axes in ((-1, 3), (3, -1)):
+                continue
+            ours = linalg.norm(a, order, axes, keep, device=device)
+            theirs = np.linalg.norm(a, order, axes, keep)
+            assert ours.shape == theirs.shape and np.allclose(ours, theirs, rtol=1e-13)
+    assert np.allclose(linalg.matrix_norm(a, ord="nuc"), np.linalg.norm(a, "nuc", (-2, -1)))
+    assert linalg.norm([3.0, 4.0]) == linalg.norm([3.0, 4.0], 2) == 5
+    for wrong in ({"axis": (1, 1)}, {"axis": (0, 9)}, {"ord": "x", "axis": (0, 1)}):
+        with pytest.raises(ValueError, match=r"axes|axis|order"):
+            linalg.norm(a, **({"ord": 2} | wrong), device=device)
+
+
+# ---- arrays of other libraries ----
+
+
+@pytest.mark.parametrize("library", ["torch", "jax", pytest.param("cupy", marks=pytest.mark.cuda)])
+def test_results_are_arrays_of_the_library(library):
+    module = pytest.importorskip(library)
+    if library == "jax":
+        module.config.update("jax_enable_x64", True)
+        make_one = module.numpy.asarray
+    else:
+        make_one = module.from_numpy if library == "torch" else module.asarray
+
+    def host(x):
+        return x.get() if library == "cupy" else np.asarray(x)
+
+    for dtype, (m, n) in itertools.product(DTYPES, ((6, 4), (4, 6), (50, 40), (40, 50))):
+        a, b = of_rank(4, (m, n), dtype), numbers((m, 2), dtype, 1)
+        given, right = make_one(a), make_one(b)
+        tolerance = {"rtol": 0, "atol": 2e4 * np.finfo(dtype).eps}
+        found = linalg.pinv(given), *linalg.lstsq(given, right)
+        assert all(type(x) is type(given) for x in found)
+        expected = linalg.pinv(a), *linalg.lstsq(a, b)
+        for x, y in zip(found, expected, strict=True):
+            assert np.allclose(host(x), y, **tolerance) and np.shape(host(x)) == np.shape(y)
+        assert int(linalg.matrix_rank(given)) == 4
+        for order in (2, -2, "nuc", "fro"):
+            assert np.allclose(
+                host(linalg.norm(given, order)), np.linalg.norm(a, order), **tolerance
+            )
+        square = make_one(a @ a.T.conj() + np.eye(m, dtype=dtype))
+        for p in (None, 1):
+            assert np.isclose(host(linalg.cond(square, p)), np.linalg.cond(host(square), p), 1e-3)
