@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -176,6 +177,97 @@ def test_lstsq_has_a_threshold_for_rounding_errors(rcond, device):
     assert linalg.lstsq(np.diag([4.0, 2.0, 1.0]), np.ones(3), 0.3, device=device)[2] == 2
 
 
+@every_dtype
+@pytest.mark.parametrize("shape", [(6, 4), (66, 66), (80, 70), (70, 80), (200, 30)])
+def test_residuals_of_a_batch_of_any_rank(shape, dtype, device):
+    m = shape[0]
+    a = np.stack([of_rank(rank, shape, dtype) for rank in (2, min(shape))])
+    b = numbers((2, m, 3), dtype, 4)
+    _, residuals, rank, _ = linalg.lstsq(a, b, device=device)
+    assert np.array_equal(rank, [2, min(shape)])
+    for i in range(2):
+        right = b[i] - a[i] @ reference_lstsq(a[i], b[i], rank[i])
+        unit = 100 * m * np.finfo(dtype).eps
+        assert np.allclose(residuals[i], (abs(right) ** 2).sum(0), rtol=unit, atol=unit)
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (2, 3), (2, 2), (70, 3), (3, 70), (70, 66)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_lstsq_at_the_ends_of_the_range_of_numbers(shape, dtype, device):
+    info = np.finfo(dtype)
+    a, b = numbers(shape, dtype), numbers((shape[0], 2), dtype, 1)
+    a, b = a / abs(a).max(), b / abs(b).max()
+    right, _, rank, _ = linalg.lstsq(a, b, device=device)
+    close = {"rtol": 1e-2, "atol": 1e-3 * abs(right).max()}
+    for size in (info.max / 2, info.tiny, info.tiny * 2.0**-11):
+        size = dtype_of(size, dtype)
+        x, _, found, s = linalg.lstsq(a * size, b * size, device=device)
+        assert found == rank and np.allclose(x, right, **close) and not np.isnan(s).any()
+    both = np.stack([a * info.max / 2, a * info.tiny * 8, a]).astype(dtype)
+    sides = np.stack([b * info.max / 2, b * info.tiny * 8, b]).astype(dtype)
+    assert all(np.allclose(x, right, **close) for x in linalg.lstsq(both, sides, device=device)[0])
+    constant = np.full(shape, info.max, dtype)
+    x, _, found, _ = linalg.lstsq(constant, constant[:, 0], device=device)
+    assert found == 1 and np.allclose(x, 1 / shape[1], rtol=1e-5)
+
+
+def dtype_of(x, dtype):
+    return np.dtype(dtype).type(x)
+
+
+def test_types_that_are_not_computed_are_refused(device):
+    a, b = np.eye(2), np.ones(2)
+    for wrong in (b.astype("float16"), np.array(["1", "2"]), b.astype(object), np.longdouble(b)):
+        with pytest.raises(TypeError, match=r"dtype|object|strings"):
+            linalg.lstsq(a, wrong, device=device)
+        with pytest.raises(TypeError, match=r"dtype|object|strings"):
+            linalg.lstsq(np.stack([wrong, wrong]), b, device=device)
+    swapped = np.array([1 + 2j, 3 + 4j])
+    x = linalg.lstsq(a.astype(">f4"), swapped.astype(">c8"), device=device)[0]
+    assert x.dtype == "complex64" and np.allclose(x, swapped)
+    assert linalg.lstsq(a.astype(">f4"), b.astype("f4"), device=device)[0].dtype == "float32"
+
+
+def test_thresholds_of_every_kind(device):
+    a = [[1, 2], [2, 4.0], [3, 6]]
+    for rcond in (-1, 0, np.int64(-1), np.float32(-1), np.array(-1.0)):
+        assert linalg.lstsq(a, [1.0, 2, 4], rcond, device=device)[2] == 1
+    both = np.stack([np.diag([4.0, 1.0])] * 2)
+    assert np.array_equal(
+        linalg.lstsq(both, np.ones((2, 2, 1)), [0.5, -1], device=device)[2], [1, 2]
+    )
+    for wrong, error in (([0.1], ValueError), ([0.1, 0.2], ValueError), ("1", TypeError)):
+        for function in (linalg.pinv, lambda a, x, **k: linalg.lstsq(a, np.ones(2), x, **k)):
+            with pytest.raises(error, match="rcond"):
+                function(np.eye(2), wrong, device=device)
+        with pytest.raises(error, match="tol"):
+            linalg.matrix_rank(np.eye(2), wrong, device=device)
+
+
+def test_norms_are_numbers_and_warnings_stay():
+    a = numbers((4, 4), "float32")
+    for order in (2, -2, "nuc", "fro"):
+        assert type(linalg.norm(a, order)) is np.float32
+    assert linalg.norm(numbers((3, 4, 4), "float64"), 2, (1, 2)).base is None
+    before = list(warnings.filters)
+    linalg.cond(np.ones((3, 3)), 1)
+    assert before == warnings.filters
+    hilbert = (1 / (np.arange(9)[:, None] + np.arange(9) + 1)).astype("float32")
+    assert np.isclose(linalg.cond(hilbert, 1), np.linalg.cond(hilbert, 1), rtol=1e-5)
+    for wrong in ({"device": "xyz"}, {"threads": 0}):
+        for call in (lambda **k: linalg.norm(a, **k), lambda **k: linalg.matrix_rank(a[0], **k)):
+            with pytest.raises(ValueError, match=r"xyz|threads"):
+                call(**wrong)
+
+
+def test_arrays_of_two_libraries_are_refused():
+    torch = pytest.importorskip("torch")
+    with pytest.raises(TypeError, match="torch"):
+        linalg.lstsq(torch.eye(2), np.ones(2))
+    whole = torch.tensor([[2, 1], [1, 1]])
+    assert float(linalg.cond(whole, 1)) == pytest.approx(9)
+
+
 @pytest.mark.parametrize("shape", [(0, 4), (4, 0), (0, 0)])
 def test_lstsq_of_nothing(shape, device):
     a, b = np.zeros(shape), np.ones((shape[0], 2))
@@ -294,6 +386,8 @@ def test_results_are_arrays_of_the_library(library):
         expected = linalg.pinv(a), *linalg.lstsq(a, b)
         for x, y in zip(found, expected, strict=True):
             assert np.allclose(host(x), y, **tolerance) and np.shape(host(x)) == np.shape(y)
+        far = linalg.lstsq(given * 2.0**-100, right * 2.0**-110)[0]
+        assert np.allclose(host(far) * 2.0**10, expected[1], **tolerance)
         assert int(linalg.matrix_rank(given)) == 4
         for order in (2, -2, "nuc", "fro"):
             assert np.allclose(

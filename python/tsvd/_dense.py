@@ -11,7 +11,14 @@ import warnings
 import numpy as np
 
 from . import _arrays, _call, _core
-from ._devices import cuda_index, default_device, is_single, opens_dense, shape_of
+from ._devices import (
+    cuda_index,
+    default_device,
+    is_single,
+    number_of,
+    opens_dense,
+    shape_of,
+)
 from ._options import INT64_MAX, binds, check_progress, check_threads, checked, knobs, refusal
 from ._types import SVDResult
 
@@ -795,6 +802,25 @@ def inv(
     array([[ 0.5,  0. ],
            [-2. ,  1. ]])
     """
+    result, rcond, matrix = inverse(a, refine, device, stream, out, check_finite, threads, progress)
+    if rcond < _EPS["float32"]:
+        _warn_near_singular(shape_of(a), result, rcond, matrix)
+    if out is not None:
+        return out
+    return a.__array_wrap__(result) if _is_subclass(a) else result
+
+
+def inverse(
+    a,
+    refine=False,
+    device=None,
+    stream=None,
+    out=None,
+    check_finite=True,
+    threads=None,
+    progress=None,
+):
+    """What `inv` returns, or out, the least reciprocal condition, and the matrix that has it."""
     if progress is not None:
         check_progress(progress)
     if threads is not None:
@@ -819,14 +845,17 @@ def inv(
         raise
     if place is not _arrays.HOST:
         result = _arrays.results(place, result)
-    if rcond < _EPS["float32"]:
-        _warn_near_singular(shape_of(a), result if out is None else out, rcond, matrix)
-    if out is not None:
-        return out
-    return a.__array_wrap__(result) if _is_subclass(a) else result
+    return result if out is None else out, rcond, matrix
 
 
 # ---- the parts of a call ----
+
+
+def check_options(device, threads):
+    """Refuses what no call takes."""
+    if device is not None:
+        number_of(device)
+    check_threads(threads)
 
 
 def _default_device(inputs, number, vectors):

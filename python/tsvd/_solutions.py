@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.linalg import LinAlgError
 
@@ -11,7 +13,7 @@ from ._dense import bidiagonalize, svd
 
 _UNSET = object()
 
-# Up to this order the SVD of a matrix is faster than a reduction that is kept.
+# Up to this order, or as many entries, the SVD is faster than a reduction that is kept.
 _SMALL = 64
 
 
@@ -82,25 +84,23 @@ def pinv(
     if rtol is not _UNSET and rcond is not None:
         raise ValueError("`rtol` and `rcond` can't be both set.")
     a, space, wrap = _space.given("a", a)
-    rcond = rtol if rcond is None and rtol is not _UNSET else rcond
+    name, rcond = ("rtol", rtol) if rcond is None and rtol is not _UNSET else ("rcond", rcond)
     U, s, Vh = svd(a, full_matrices=False, hermitian=hermitian, device=device, threads=threads)
-    rank, inverse = _inverted(space, s, _least_part(a, s) if rcond is None else rcond)
-    if s.ndim == 1:  # of one matrix no more vectors than the rank
-        U, inverse, Vh = U[:, :rank], inverse[:rank], Vh[:rank]
-    adjoint = _space.adjoint
-    X = (adjoint(space, Vh) * inverse[..., None, :]) @ adjoint(space, U)
+    rcond = _least_part(a, s) if rcond is None else rcond
+    cutoff = s[..., :1] * _space.along(name, rcond, s)
+    rank = (s > cutoff).sum(-1)
+    with np.errstate(over="ignore"):
+        inverse = _space.inverted(space, s, cutoff)
+        if s.ndim == 1:  # of one matrix no more vectors than the rank
+            U, inverse, Vh = U[:, :rank], inverse[:rank], Vh[:rank]
+        adjoint = _space.adjoint
+        X = (adjoint(space, Vh) * inverse[..., None, :]) @ adjoint(space, U)
     return (wrap(X), rank) if return_rank else wrap(X)
 
 
 def _least_part(a, of_type):
     """Values up to this part of the largest one may be rounding errors."""
     return max(a.shape[-2:]) * _space.eps_of(of_type)
-
-
-def _inverted(space, s, rcond):
-    """The rank, and 1 / s where s counts and else 0."""
-    cutoff = s[..., :1] * _space.along(rcond, s)
-    return (s > cutoff).sum(-1), _space.inverted(space, s, cutoff)
 
 
 def lstsq(a, b, rcond=None, *, device=None, threads=None):
@@ -119,7 +119,7 @@ def lstsq(a, b, rcond=None, *, device=None, threads=None):
     rcond : float or array_like, shape (...), optional
         Singular values up to this part of the largest one count as zero. None:
         ``max(m, n) eps``, about as much as rounding moves a value; eps is that of
-        the dtype. -1: eps / 2.
+        the dtype. 0 and negative numbers: eps / 2, as for LAPACK.
     device, threads
         As in `svd`.
 
@@ -139,7 +139,9 @@ def lstsq(a, b, rcond=None, *, device=None, threads=None):
     ------
     LinAlgError
         The shapes of a and b do not belong together; as of `svd`.
-    TypeError, ValueError, MemoryError, RuntimeError
+    TypeError
+        a and b are of different libraries; as of `svd`.
+    ValueError, MemoryError, RuntimeError
         As of `svd`.
 
     See Also
@@ -149,9 +151,9 @@ def lstsq(a, b, rcond=None, *, device=None, threads=None):
     Notes
     -----
     Method: A is reduced to ``Q B P^H``, and B decomposed as ``L S R``. So
-    ``x = P R^H S^+ L^H Q^H b``, and U is never formed [1]_. Of matrices with many more
-    rows than columns the reduction begins with QR, and so it takes as long as
-    `svdvals`. Small matrices are decomposed themselves.
+    ``x = P R^H S^+ L^H Q^H b``, and U is never formed [1]_. Small matrices are
+    decomposed themselves, those of NumPy in float64. Matrices whose entries are
+    far from 1 are scaled by a power of two.
 
     References
     ----------
@@ -168,7 +170,11 @@ def lstsq(a, b, rcond=None, *, device=None, threads=None):
     (array([ 1.  , -0.95]), array([0.05]), 2)
     """
     a, space, _ = _space.given("a", a)
-    b, _, wrap = _space.given("b", b)
+    b, other, wrap = _space.given("b", b)
+    if space is not other:
+        raise TypeError(
+            f"a is an array of {space.__name__}, and b of {other.__name__}: they must be of one"
+        )
     vector = b.ndim == 1
     b = b[:, None] if vector else b
     if a.ndim < 2 or b.ndim != a.ndim or a.shape[:-1] != b.shape[:-1]:
@@ -176,51 +182,78 @@ def lstsq(a, b, rcond=None, *, device=None, threads=None):
             "Incompatible dimensions: a has shape "
             f"{tuple(a.shape)}, and b {tuple(b.shape[:-1] if vector else b.shape)}"
         )
-    a, b = _space.in_one_type(a, b)
-    if rcond is None:
-        rcond = _least_part(a, a)
-    elif isinstance(rcond, (int, float)) and rcond < 0:
-        rcond = _space.eps_of(a) / 2  # as LAPACK
+    a, b = _space.in_one_type(_space.computed("a", a), _space.computed("b", b))
     options = {"device": device, "threads": threads}
+    with np.errstate(all="ignore"):  # of infinite results, as LAPACK
+        x, rest, rank, s = _solved(space, a, b, rcond, options)
     m, n = a.shape[-2:]
-    by_svd = max(m, n) <= _SMALL or 0 in a.shape
-    x, rest, rank, s = (_by_svd if by_svd else _by_reduction)(space, a, b, rcond, options)
     if s.ndim == 1 and (m <= n or rank != n):
         rest = rest[:0]
     x = x[..., 0] if vector else x
     return wrap(x), wrap(rest), rank, s
 
 
+def _solved(space, a, b, rcond, options):
+    eps = _space.eps_of(a)
+    if rcond is None:
+        rcond = _least_part(a, a)
+    m, n = a.shape[-2:]
+    small = max(m, n) <= _SMALL or m * n <= _SMALL**2
+    single = small and space is np and _space.is_single(a)
+    like = a
+    if single:  # as NumPy does it: of small matrices it costs little
+        a, b = _space.wide(a), _space.wide(b)
+    (a, up), (b, of_b) = _space.scaled(space, a), _space.scaled(space, b)
+    parts = (_by_svd if small else _by_reduction)(space, a, b, rcond, eps, options)
+    x, rest, rank, s = parts
+    x, rest, s = (
+        _space.by_power(part, power) for part, power in ((x, of_b - up), (rest, 2 * of_b), (s, up))
+    )
+    if single:
+        x = _space.in_type_of(like, x)
+        rest, s = rest.astype("float32"), s.astype("float32")
+    return x, rest, rank, s
+
+
+def _counted(space, s, rcond, eps):
+    """The rank, and s with infinity in place of the values that count as zero."""
+    part = _space.along("rcond", rcond, s)
+    if isinstance(part, (int, float)):
+        part = eps / 2 if part <= 0 else part
+    else:
+        part = space.where(part <= 0, eps / 2, part)
+    counts = s > s[..., :1] * part
+    return counts.sum(-1), space.where(counts, s, math.inf)
+
+
 def _square_sum(x):
     return (x.real**2 + x.imag**2 if _space.is_complex(x) else x * x).sum(-2)
 
 
-def _by_svd(space, a, b, rcond, options):
-    if space is np and a.dtype.char in "fF":  # as NumPy: of small matrices it costs little
-        wide = "d" if a.dtype.char == "f" else "D"
-        x, rest, rank, s = _by_svd(np, a.astype(wide), b.astype(wide), rcond, options)
-        return x.astype(a.dtype), rest.astype("f"), rank, s.astype("f")
+def _by_svd(space, a, b, rcond, eps, options):
     U, s, Vh = svd(a, full_matrices=False, **options)
-    rank, inverse = _inverted(space, s, rcond)
-    y = inverse[..., None] * (_space.adjoint(space, U) @ b)
+    rank, large = _counted(space, s, rcond, eps)
+    y = (_space.adjoint(space, U) @ b) / large[..., None]
     x = _space.adjoint(space, Vh) @ y
     return x, _square_sum(b - a @ x), rank, s
 
 
-def _by_reduction(space, a, b, rcond, options):
+def _by_reduction(space, a, b, rcond, eps, options):
     form = bidiagonalize(a, **options)
     p = min(a.shape[-2:])
     c = form.apply_q(b, transposed=True)
     L, s, R = bidiagonal_svd(form.d, form.e, lower=form.lower, **options)
     L, R = (_space.in_type_of(c, x) for x in (L, R))
-    rank, inverse = _inverted(space, s, rcond)
-    adjoint = _space.adjoint
-    y = adjoint(space, R) @ (inverse[..., None] * (adjoint(space, L) @ c[..., :p, :]))
+    rank, large = _counted(space, s, rcond, eps)
+    t = _space.adjoint(space, L) @ c[..., :p, :]
+    y = _space.adjoint(space, R) @ (t / large[..., None])
+    rest = _square_sum(c[..., p:, :]) + _square_sum(
+        space.where((large < math.inf)[..., None], 0, t)
+    )
     rows = a.shape[-1] - p
     if rows > 0:
         zeros = space.zeros_like(b[..., :1, :])
         y = space.concatenate(
             [y, space.broadcast_to(zeros, (*b.shape[:-2], rows, b.shape[-1]))], -2
         )
-    x = form.apply_p(y)
-    return x, _square_sum(c[..., p:, :]), rank, s
+    return form.apply_p(y), rest, rank, s

@@ -14,6 +14,10 @@ from . import _arrays
 _EPS = {name: float(np.finfo(name).eps) for name in ("float32", "float64")}
 _EPS |= {"complex64": _EPS["float32"], "complex128": _EPS["float64"]}
 
+# A matrix is scaled if its largest entry is outside 2^-FAR to 2^FAR, so that sums of products
+# neither overflow nor underflow.
+_FAR = {_EPS["float32"]: 40, _EPS["float64"]: 400}
+
 
 class Given(NamedTuple):
     """An array of the caller."""
@@ -42,62 +46,115 @@ def _same(x):
     return x
 
 
+# ---- types ----
+
+
 @functools.lru_cache(maxsize=64)
 def _name(dtype):
+    dtype = dtype.newbyteorder("=") if isinstance(dtype, np.dtype) else dtype
     return str(dtype).rpartition(".")[2]
-
-
-def type_name(x):
-    """The name of an array's dtype, as NumPy has it."""
-    return _name(x.dtype)
 
 
 def is_complex(x):
     return _name(x.dtype).startswith("complex")
 
 
+def is_single(x):
+    return eps_of(x) == _EPS["float32"]
+
+
 def eps_of(x):
-    return _EPS[type_name(x)]
+    return _EPS[_name(x.dtype)]
+
+
+def computed(name, x):
+    """An array in the type that it is computed in: integers and bool in float64."""
+    own = _name(x.dtype)
+    if own in _EPS:
+        return x if not isinstance(x, np.ndarray) or x.dtype.isnative else x.astype(own)
+    if own.startswith(("int", "uint", "bool")):
+        return _arrays.convert(x, "float64")
+    raise TypeError(
+        f"{name} has dtype {own}; tsvd computes float64, float32, complex128 and complex64"
+    )
+
+
+def in_type(name, x):
+    return x if _name(x.dtype) == name else _arrays.convert(x, name)
+
+
+def in_one_type(a, b):
+    """Both arrays in the type that holds the numbers of both."""
+    name = np.result_type(_name(a.dtype), _name(b.dtype)).name
+    return in_type(name, a), in_type(name, b)
+
+
+def in_type_of(like, x):
+    """PyTorch multiplies no real matrix by a complex one."""
+    return in_type(_name(like.dtype), x)
+
+
+def wide(x):
+    """In double precision."""
+    return in_type("complex128" if is_complex(x) else "float64", x)
+
+
+# ---- operations ----
 
 
 def adjoint(space, x):
     return space.swapaxes(space.conj(x) if is_complex(x) else x, -1, -2)
 
 
-def along(x, like):
-    """A number or an array of one for each matrix, to be compared with the values of matrices."""
+def along(name, x, like):
+    """A number, or an array of one for each matrix, to be compared with their values, `like`."""
     if isinstance(x, (int, float)):
         return x
-    if isinstance(x, np.generic) or type(x) in _arrays.PLAIN:
+    if not hasattr(x, "dtype") or isinstance(x, (np.generic, np.ndarray)):
         x = np.asarray(x)
-        x = x.item() if x.ndim == 0 else _arrays.from_host(x, like)
-    return x if isinstance(x, (int, float)) else x[..., None]
+        if x.dtype.kind not in "biuf":
+            raise TypeError(f"{name} must be a real number, or an array of them")
+        if x.ndim == 0:
+            return x.item()
+    batch = tuple(like.shape[:-1])
+    if len(x.shape) > len(batch) or any(
+        size not in (1, whole) for size, whole in zip(x.shape[::-1], batch[::-1], strict=False)
+    ):
+        raise ValueError(f"{name} has shape {tuple(x.shape)}, and there are matrices {batch}")
+    return (_arrays.from_host(x, like) if isinstance(x, np.ndarray) else x)[..., None]
 
 
 def inverted(space, s, cutoff):
     """1 / s where s is above the cutoff, and else 0."""
-    with np.errstate(over="ignore"):
-        return 1 / space.where(s > cutoff, s, math.inf)
+    return 1 / space.where(s > cutoff, s, math.inf)
 
 
-def in_one_type(a, b):
-    """Both arrays in the type that both have room in; integers in float64."""
-    if type_name(a) == type_name(b) and type_name(a) in _EPS:
-        return a, b
-    kinds = [np.dtype(type_name(x)) if type_name(x) in _EPS else np.dtype(float) for x in (a, b)]
-    dtype = np.result_type(*kinds).name
-    return tuple(_converted(x, dtype) for x in (a, b))
-
-
-def in_type_of(like, x):
-    """PyTorch multiplies no real matrix by a complex one."""
-    return _converted(x, type_name(like))
-
-
-def _converted(x, name):
-    return x if type_name(x) == name else _arrays.convert(x, name)
-
-
-def check_hermitian(x, hermitian):
+def check_square(x, hermitian):
     if hermitian and x.shape[-1] != x.shape[-2]:
         raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+
+
+def scaled(space, x):
+    """x 2^-k and k, with a power for each matrix: 0 if its entries are not far from 1."""
+    if 0 in x.shape:
+        return x, 0
+    size = space.maximum(abs(x.real), abs(x.imag)) if is_complex(x) else abs(x)
+    largest = space.amax(size, (-2, -1))
+    exponent = space.frexp(largest)[1]
+    far = (abs(exponent) > _FAR[eps_of(x)]) & (largest > 0) & (largest < math.inf)
+    if not bool(far.any()):
+        return x, 0
+    powers = [int(k) for k in space.where(far, exponent, 0).reshape(-1)]
+    powers = np.array(powers).reshape(tuple(x.shape[:-2]))
+    return by_power(x, -powers), powers
+
+
+def by_power(x, powers):
+    """x 2^k with k for each matrix, also where 2^k is no number of its type."""
+    if np.ndim(powers) == 0 and powers == 0:
+        return x
+    powers = np.reshape(powers, np.shape(powers) + (1,) * (x.ndim - np.ndim(powers)))
+    for part in (powers // 2, powers - powers // 2):
+        factor = np.ldexp(1.0, part).astype("float32" if is_single(x) else "float64")
+        x = x * _arrays.from_host(factor, x)
+    return x

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 
 import numpy as np
 from numpy.linalg import LinAlgError
 
 from . import _arrays, _space
-from ._dense import inv, svdvals
+from ._dense import check_options, inverse, svdvals
 
 
 def matrix_rank(A, tol=None, hermitian=False, *, rtol=None, device=None, threads=None):
@@ -60,16 +59,17 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None, device=None, threads
         raise ValueError("`tol` and `rtol` can't be both set.")
     A = _space.given("A", A).array
     if A.ndim < 2:
+        check_options(device, threads)
         return int(bool((A != 0).any()))
-    _space.check_hermitian(A, hermitian)
+    _space.check_square(A, hermitian)
     s = svdvals(A, device=device, threads=threads)
     if s.shape[-1] == 0:
         return (s != 0).sum(-1)
     if tol is None:
         rtol = max(A.shape[-2:]) * _space.eps_of(s) if rtol is None else rtol
-        tol = s[..., :1] * _space.along(rtol, s)
+        tol = s[..., :1] * _space.along("rtol", rtol, s)
     else:
-        tol = _space.along(tol, s)
+        tol = _space.along("tol", tol, s)
     return (s > tol).sum(-1)
 
 
@@ -92,8 +92,8 @@ def cond(x, p=None, *, device=None, threads=None):
     Returns
     -------
     float or ndarray, shape (...)
-        The numbers: infinity for singular matrices, and NaN for those that hold
-        NaN; an array of the library of x.
+        The numbers: infinity or a large number for singular matrices, and NaN for
+        those that hold NaN; an array of the library of x.
 
     Raises
     ------
@@ -122,26 +122,31 @@ def cond(x, p=None, *, device=None, threads=None):
             largest, least = s[..., 0], s[..., -1]
             number = least / largest if p == -2 else largest / least
         else:
-            inverse = _inverse(x, space, device, threads)
-            number = norm(x, p, (-2, -1)) * norm(inverse, p, (-2, -1))
+            number = _by_inverse(x, space, p, device, threads)
         lost = (x != x).any(-1).any(-1)
         number = space.where((number != number) & ~lost, math.inf * space.ones_like(number), number)
     return number[()] if space is np else number
 
 
-def _inverse(x, space, device, threads):
-    """The inverses; NaN in place of those of singular matrices."""
-    options = {"check_finite": False, "device": device, "threads": threads}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            return inv(x, **options)
-        except LinAlgError:
-            if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-                raise
-            if x.ndim == 2:
-                return (x + 0.0) * math.nan
-        ones = [_inverse(one, space, device, threads) for one in x.reshape(-1, *x.shape[-2:])]
+def _by_inverse(x, space, p, device, threads):
+    """The norm of x times that of its inverse. Those of NumPy are found in float64, as by NumPy."""
+    x = _space.computed("x", x)
+    wide = _space.wide(x) if space is np else x
+    inverses = _inverses(wide, space, device, threads)
+    number = norm(wide, p, (-2, -1)) * norm(inverses, p, (-2, -1))
+    return number.astype("float32") if space is np and _space.is_single(x) else number
+
+
+def _inverses(x, space, device, threads):
+    """NaN in place of those of singular matrices."""
+    try:
+        return inverse(x, device=device, check_finite=False, threads=threads)[0]
+    except LinAlgError:
+        if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+            raise
+        if x.ndim == 2:
+            return (x + 0.0) * math.nan
+    ones = [_inverses(one, space, device, threads) for one in x.reshape(-1, *x.shape[-2:])]
     return space.stack(ones).reshape(x.shape)
 
 
@@ -185,6 +190,7 @@ def norm(x, ord=None, axis=None, keepdims=False, *, device=None, threads=None):
     axes = axis if axis is not None else (-2, -1) if x.ndim == 2 else ()
     of_values = isinstance(axes, tuple) and len(axes) == 2 and _is_of_values(ord)
     if not of_values or 0 in x.shape:
+        check_options(device, threads)
         return _library_norm(x, space, ord, axis, keepdims)
     first, second = (_index(k, x.ndim) for k in axes)
     if first == second:
@@ -193,6 +199,8 @@ def norm(x, ord=None, axis=None, keepdims=False, *, device=None, threads=None):
     s = svdvals(matrices, check_finite=False, device=device, threads=threads)
     with np.errstate(over="ignore"):
         found = s.sum(-1) if ord == "nuc" else s[..., 0 if ord == 2 else -1]
+    if space is np:
+        found = found.copy() if found.ndim > 0 else found[()]  # without all values behind it
     if not keepdims:
         return found
     return found.reshape([1 if k in (first, second) else size for k, size in enumerate(x.shape)])
