@@ -13,7 +13,7 @@ import pytest
 import tsvd
 from testing.cases import same_bits
 from testing.families import make
-from tsvd import _api, _core, _devices, _libraries, linalg
+from tsvd import _api, _core, _dense, _devices, _libraries, linalg
 
 ORDER, VALUES_ORDER = _core.CUDA_ORDER, _core.CUDA_VALUES_ORDER
 
@@ -108,7 +108,7 @@ def machine(monkeypatch):
 
     def put(**facts):
         made = Machine(**facts)
-        for module in (_api, _devices, _libraries, linalg):
+        for module in (_api, _dense, _devices, _libraries):
             monkeypatch.setattr(module, "_core", made)
         return made
 
