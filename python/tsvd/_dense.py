@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 
-from . import _arrays, _call, _core
+from . import _arrays, _call, _core, _space
 from ._devices import (
     cuda_index,
     default_device,
@@ -25,10 +25,6 @@ from ._types import SVDResult
 # Entries for which no device pays: CUDA_DENSE_WORK is far above. To ask would take a sixth of the
 # time of a matrix of order 2.
 _FEW = 4096
-
-_EPS = {
-    dtype: float(np.finfo(dtype).eps) for dtype in ("float32", "float64", "complex64", "complex128")
-}
 
 
 @binds()
@@ -803,7 +799,7 @@ def inv(
            [-2. ,  1. ]])
     """
     result, rcond, matrix = inverse(a, refine, device, stream, out, check_finite, threads, progress)
-    if rcond < _EPS["float32"]:
+    if rcond < _space.EPS["float32"]:
         _warn_near_singular(shape_of(a), result, rcond, matrix)
     if out is not None:
         return out
@@ -944,7 +940,7 @@ def _as_subclass(a, result):
 
 def _warn_near_singular(shape, result, rcond, matrix):
     """Warns as `scipy.linalg.inv` does. result: an array of the dtype of the call."""
-    if not rcond < _EPS[str(result.dtype).rpartition(".")[2]]:
+    if not rcond < _space.eps_of(result):
         return
     try:
         from scipy.linalg import LinAlgWarning

@@ -86,21 +86,15 @@ def pinv(
     a, space, wrap = _space.given("a", a)
     name, rcond = ("rtol", rtol) if rcond is None and rtol is not _UNSET else ("rcond", rcond)
     U, s, Vh = svd(a, full_matrices=False, hermitian=hermitian, device=device, threads=threads)
-    rcond = _least_part(a, s) if rcond is None else rcond
-    cutoff = s[..., :1] * _space.along(name, rcond, s)
-    rank = (s > cutoff).sum(-1)
+    counts = _space.counting(name, _space.least_part(a, s) if rcond is None else rcond, s)
+    rank = counts.sum(-1)
     with np.errstate(over="ignore"):
-        inverse = _space.inverted(space, s, cutoff)
+        inverse = 1 / space.where(counts, s, math.inf)
         if s.ndim == 1:  # of one matrix no more vectors than the rank
             U, inverse, Vh = U[:, :rank], inverse[:rank], Vh[:rank]
         adjoint = _space.adjoint
         X = (adjoint(space, Vh) * inverse[..., None, :]) @ adjoint(space, U)
     return (wrap(X), rank) if return_rank else wrap(X)
-
-
-def _least_part(a, of_type):
-    """Values up to this part of the largest one may be rounding errors."""
-    return max(a.shape[-2:]) * _space.eps_of(of_type)
 
 
 def lstsq(a, b, rcond=None, *, device=None, threads=None):
@@ -196,7 +190,7 @@ def lstsq(a, b, rcond=None, *, device=None, threads=None):
 def _solved(space, a, b, rcond, options):
     eps = _space.eps_of(a)
     if rcond is None:
-        rcond = _least_part(a, a)
+        rcond = _space.least_part(a, a)
     m, n = a.shape[-2:]
     small = max(m, n) <= _SMALL or m * n <= _SMALL**2
     single = small and space is np and _space.is_single(a)
@@ -204,8 +198,8 @@ def _solved(space, a, b, rcond, options):
     if single:  # as NumPy does it: of small matrices it costs little
         a, b = _space.wide(a), _space.wide(b)
     (a, up), (b, of_b) = _space.scaled(space, a), _space.scaled(space, b)
-    parts = (_by_svd if small else _by_reduction)(space, a, b, rcond, eps, options)
-    x, rest, rank, s = parts
+    solve = _by_svd if small else _by_reduction
+    x, rest, rank, s = solve(space, a, b, rcond, eps, options)
     x, rest, s = (
         _space.by_power(part, power) for part, power in ((x, of_b - up), (rest, 2 * of_b), (s, up))
     )

@@ -11,12 +11,12 @@ import numpy as np
 
 from . import _arrays
 
-_EPS = {name: float(np.finfo(name).eps) for name in ("float32", "float64")}
-_EPS |= {"complex64": _EPS["float32"], "complex128": _EPS["float64"]}
+EPS = {name: float(np.finfo(name).eps) for name in ("float32", "float64")}
+EPS |= {"complex64": EPS["float32"], "complex128": EPS["float64"]}
 
 # A matrix is scaled if its largest entry is outside 2^-FAR to 2^FAR, so that sums of products
 # neither overflow nor underflow.
-_FAR = {_EPS["float32"]: 40, _EPS["float64"]: 400}
+_FAR = {EPS["float32"]: 40, EPS["float64"]: 400}
 
 
 class Given(NamedTuple):
@@ -60,17 +60,17 @@ def is_complex(x):
 
 
 def is_single(x):
-    return eps_of(x) == _EPS["float32"]
+    return eps_of(x) == EPS["float32"]
 
 
 def eps_of(x):
-    return _EPS[_name(x.dtype)]
+    return EPS[_name(x.dtype)]
 
 
 def computed(name, x):
     """An array in the type that it is computed in: integers and bool in float64."""
     own = _name(x.dtype)
-    if own in _EPS:
+    if own in EPS:
         return x if not isinstance(x, np.ndarray) or x.dtype.isnative else x.astype(own)
     if own.startswith(("int", "uint", "bool")):
         return _arrays.convert(x, "float64")
@@ -124,14 +124,14 @@ def along(name, x, like):
     return (_arrays.from_host(x, like) if isinstance(x, np.ndarray) else x)[..., None]
 
 
-def inverted(space, s, cutoff):
-    """1 / s where s is above the cutoff, and else 0."""
-    return 1 / space.where(s > cutoff, s, math.inf)
+def least_part(a, of_type):
+    """Values of a up to this part of the largest one may be rounding errors."""
+    return max(a.shape[-2:]) * eps_of(of_type)
 
 
-def check_square(x, hermitian):
-    if hermitian and x.shape[-1] != x.shape[-2]:
-        raise np.linalg.LinAlgError("Last 2 dimensions of the array must be square")
+def counting(name, part, s):
+    """Which values are above this part of the largest one."""
+    return s > s[..., :1] * along(name, part, s)
 
 
 def scaled(space, x):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from . import _arrays, _space
-from ._dense import check_options, inverse, svdvals
+from ._dense import check_options, inverse, svd, svdvals
 
 
 def matrix_rank(A, tol=None, hermitian=False, *, rtol=None, device=None, threads=None):
@@ -61,16 +61,10 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None, device=None, threads
     if A.ndim < 2:
         check_options(device, threads)
         return int(bool((A != 0).any()))
-    _space.check_square(A, hermitian)
-    s = svdvals(A, device=device, threads=threads)
-    if s.shape[-1] == 0:
-        return (s != 0).sum(-1)
-    if tol is None:
-        rtol = max(A.shape[-2:]) * _space.eps_of(s) if rtol is None else rtol
-        tol = s[..., :1] * _space.along("rtol", rtol, s)
-    else:
-        tol = _space.along("tol", tol, s)
-    return (s > tol).sum(-1)
+    s = svd(A, compute_uv=False, hermitian=hermitian, device=device, threads=threads)
+    if tol is not None:
+        return (s > _space.along("tol", tol, s)).sum(-1)
+    return _space.counting("rtol", _space.least_part(A, s) if rtol is None else rtol, s).sum(-1)
 
 
 def cond(x, p=None, *, device=None, threads=None):
