@@ -326,7 +326,8 @@ struct meeting_pair {
 enum { MEET_FIXED = (sizeof(struct meeting_pair) + 255) / 256 * 256 };
 
 /* Finds norm, factor and exponent of column k of a pair, column j of X, from the diagonal of G.  If
-   it is no more than rounding errors its factor is 0.  Returns whether it changes. */
+   it is no more than rounding errors its factor is 0, also where their squares have underflowed.
+   Returns whether it changes. */
 static __device__ __forceinline__ bool
 receive_column(const struct jacobi_round &q, struct meeting_pair *p, int64_t j, int k)
 {
@@ -335,8 +336,8 @@ receive_column(const struct jacobi_round &q, struct meeting_pair *p, int64_t j, 
     real most = there ? q.columns.most[j] : REAL(0), factor = 1;
     int exponent = there ? q.columns.exponent[j] : 0;
 
-    if (norm > 0 && norm <= q.noise * most) {
-        factor = norm = 0;
+    if (most > 0 && norm <= q.noise * most) {
+        factor = norm = most = 0; /* with most = 0 it does not change again */
     } else if (norm > 0 && (norm < JACOBI_NORM_LEAST || norm > JACOBI_NORM_MOST)) {
         real_int power;
 

@@ -306,8 +306,8 @@ measure_columns(struct jacobi_row<G> *x, struct jacobi_column *own, real *of, in
             own->exponent += step;
             own->most_norm *= factor;
         }
-        if (norm > 0 && own->norm <= jacobi_noise(r) * own->most_norm) {
-            own->norm = factor = 0;
+        if (own->most_norm > 0 && own->norm <= jacobi_noise(r) * own->most_norm) {
+            own->norm = own->most_norm = factor = 0; /* it does not change again */
         }
         own->most_norm = begins ? r_max(own->most_norm, own->norm) : own->most_norm;
     }
