@@ -210,7 +210,10 @@ def _solved(space, a, b, rcond, options):
 
 
 def _counted(space, s, rcond, eps):
-    """The rank, and s with infinity in place of the values that count as zero."""
+    """The rank, and s with infinity in place of the values that count as zero.
+
+    Results are multiplied by its reciprocal, as CuPy divides complex numbers by infinity to NaN.
+    """
     part = _space.along("rcond", rcond, s)
     if isinstance(part, (int, float)):
         part = eps / 2 if part <= 0 else part
@@ -227,7 +230,7 @@ def _square_sum(x):
 def _by_svd(space, a, b, rcond, eps, options):
     U, s, Vh = svd(a, full_matrices=False, **options)
     rank, large = _counted(space, s, rcond, eps)
-    y = (_space.adjoint(space, U) @ b) / large[..., None]
+    y = (_space.adjoint(space, U) @ b) * (1 / large[..., None])
     x = _space.adjoint(space, Vh) @ y
     return x, _square_sum(b - a @ x), rank, s
 
@@ -240,7 +243,7 @@ def _by_reduction(space, a, b, rcond, eps, options):
     L, R = (_space.in_type_of(c, x) for x in (L, R))
     rank, large = _counted(space, s, rcond, eps)
     t = _space.adjoint(space, L) @ c[..., :p, :]
-    y = _space.adjoint(space, R) @ (t / large[..., None])
+    y = _space.adjoint(space, R) @ (t * (1 / large[..., None]))
     rest = _square_sum(c[..., p:, :]) + _square_sum(
         space.where((large < math.inf)[..., None], 0, t)
     )
