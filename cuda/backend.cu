@@ -53,7 +53,8 @@ chunk_most(const struct svd_problem *p)
 {
     const int64_t n = p->n, leaf = tsvdi_cuda_dc.leaf_columns(n);
     const int64_t nodes = n / (leaf / 2) + 1; /* of a level, at most */
-    const uint64_t row = (uint64_t)(p->vectors ? 6 * device_stride(n) : 0) + 48;
+    const int64_t arrays = p->extra ? 10 : 6; /* n x n, of a matrix with vectors */
+    const uint64_t row = (uint64_t)(p->vectors ? arrays * device_stride(n) : 0) + 48;
     const uint64_t logs = (uint64_t)LEAF_LOG_MIB << 21; /* of leaves, at most */
     uint64_t available = 0, most;
 
@@ -147,6 +148,7 @@ tsvdi_cuda(void)
         .fill = fill,
         .fill_nan = fill_nan,
         .load_bytes = load_bytes,
+        .extra = &tsvdi_cuda_extra,
         .has_memory = 1,
         .workers = 0,
         .blas_order = 0,

@@ -193,6 +193,7 @@ extern const struct twisted_ops tsvdi_cuda_twisted;
 extern const struct givens_ops tsvdi_cuda_givens;
 extern const struct dense_ops tsvdi_cuda_dense;
 extern const struct jacobi_ops tsvdi_cuda_jacobi;
+extern const struct extra_ops tsvdi_cuda_extra;
 extern const struct small_dense_ops tsvdi_cuda_jacobi_tiny;
 extern const struct inverse_ops tsvdi_cuda_inverse;
 
@@ -206,19 +207,26 @@ tsvd_status tsvdi_cuda_load_chunk(struct tsvd_context *ctx, struct chunk *chunk)
 tsvd_status tsvdi_cuda_load_fill(struct tsvd_context *ctx, int64_t i, int kind, struct results to);
 tsvd_status tsvdi_cuda_load_fill_nan(struct tsvd_context *ctx, int64_t count, real *d_x);
 
-/* Copies results from device memory to the caller's array.  Large ones for the host are still in
-   flight on return (runtime/sender.h): tsvdi_cuda_free_after_downloads() must give back their
-   memory. */
+/* Copies results to the host.  Large ones are still in flight on return (runtime/sender.h):
+   tsvdi_cuda_free_after_downloads() must give back their memory. */
+static inline tsvd_status
+cuda_send(struct cuda_call *call, void *to, const void *d_from, size_t bytes)
+{
+    const struct cuda_transfer transfer = {(char *)to, (const char *)d_from, bytes, 1, 0};
+
+    return bytes > SENT_BYTES ? tsvdi_cuda_download_async(call, transfer)
+                              : tsvdi_cuda_download(call, to, d_from, bytes);
+}
+
+/* Copies results from device memory to the caller's array; to the host as cuda_send(). */
 static inline tsvd_status
 cuda_deliver(struct tsvd_context *ctx, void *to, const void *d_from, size_t bytes)
 {
-    const struct cuda_transfer transfer = {(char *)to, (const char *)d_from, bytes, 1, 0};
     struct cuda_call *call = cuda_of(ctx);
     tsvd_status ret = TSVD_OK;
 
     if (ctx->call->to == TSVD_HOST) {
-        return bytes > SENT_BYTES ? tsvdi_cuda_download_async(call, transfer)
-                                  : tsvdi_cuda_download(call, to, d_from, bytes);
+        return cuda_send(call, to, d_from, bytes);
     }
     CUDA_TRY(call, cudaMemcpyAsync(to, d_from, bytes, cudaMemcpyDeviceToDevice, call->stream));
 out:

@@ -42,6 +42,14 @@
 #define VALUES_CPU_ORDER 88
 #endif
 
+/* ---- extra/ ---- */
+
+/* [untuned]  From this many matrices on the device makes them square, where they lie there: a
+   thread has a matrix, and each step waits for the one before. */
+#ifndef EXTRA_BATCH
+#define EXTRA_BATCH 64
+#endif
+
 /* ---- runtime/ ---- */
 
 /* [derived: long enough to reach the rate of the bus]  sender.cu: bytes of a pinned buffer. */

@@ -37,6 +37,7 @@ def _load(name):
 _dbdsqr, _int = _load("dbdsqr")
 _dbdsdc, _ = _load("dbdsdc")
 _sbdsdc, _ = _load("sbdsdc")
+_dlasdq, _ = _load("dlasdq")
 
 
 def _info(function, *arguments):
@@ -94,6 +95,18 @@ def dbdsdc_room(n):
 def _dbdsdc_room(n, make):
     u, vt = make((n, n), order="F"), make((n, n), order="F")
     return u, vt, make(3 * n * n + 4 * n), make(8 * n, _int)
+
+
+def dlasdq(d, e):
+    """U (n, n), s, VT (n+1, n+1) of an n x (n+1) matrix, e (n,), by implicit QR."""
+    n = len(d)
+    s, e = d.copy(), e.copy()
+    u, vt = np.eye(n, order="F"), np.eye(n + 1, order="F")
+    arguments = (b"U", 1, n, n + 1, n, 0, s, e, vt, n + 1, u, n, np.empty(1), 1, np.empty(4 * n))
+    _call(_dlasdq, *arguments)
+    order = np.argsort(-s)
+    vt[:n] = vt[order]
+    return u[:, order], s[order], vt
 
 
 def bdsdc(d, e):

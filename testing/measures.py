@@ -29,7 +29,8 @@ def residual(d, e, L, s, R, lower=False):
 
     The two norms are equal if R is orthogonal, which `orthogonality` measures. For a part of the
     values, k < n, only the second norm says how good they are.
-    d (n,), e (n-1,), L (n, k), s (k,), R (k, n); lower: e is the sub-diagonal.
+    d (n,), e (n-1,), L (n, k), s (k,), R (k, n); lower: e is the sub-diagonal. With e (n,) R is
+    (k, n+1), or of lower matrices L (n+1, k).
     """
     n, info = d.size, np.finfo(s.dtype)
     if s.size == 0:
@@ -37,8 +38,8 @@ def residual(d, e, L, s, R, lower=False):
     d, e, s, least = _scaled(d, e, s)
     if lower:  # B^T = R^T S L^T is upper bidiagonal
         L, R = R.T, L.T
-    difference = d[:, None] * R.T
-    difference[:-1] += e[:, None] * R.T[1:]
+    difference = d[:, None] * R.T[:n]
+    difference[: e.size] += e[:, None] * R.T[1 : e.size + 1]
     difference -= L * s
     norm = max(np.sqrt(np.sum(d**2) + np.sum(e**2)), least)
     return float(np.linalg.norm(difference) / ((n + 8) * float(info.eps) * norm))
@@ -52,9 +53,9 @@ def max_abs_error(d, e, L, s, R, lower=False):
     exponent = _exponent(d, e)
     d, e, s, _ = _scaled(d, e, s)
     product = (L * s) @ R.astype(np.float64)
-    i = np.arange(n)
+    i, j = np.arange(n), np.arange(e.size)
     product[i, i] -= d
-    product[(i[1:], i[:-1]) if lower else (i[:-1], i[1:])] -= e
+    product[(j + 1, j) if lower else (j, j + 1)] -= e
     return float(np.ldexp(np.max(abs(product)), exponent))
 
 

@@ -34,15 +34,15 @@ if np.finfo(LONG).nmant < 63 or np.finfo(LONG).maxexp < 16384:
 def singular_values(d, e, enough=0):
     """All singular values of diag(d) + diag(e, 1), descending, as longdouble.
 
-    d (n,), e (n-1,): finite float32, float64 or longdouble.
+    d (n,), e (n-1,), or (n,) of an n x (n+1) matrix: finite float32, float64 or longdouble.
     Relative error: 2^-62 and a small multiple of n 2^-64; an absolute error of `enough` times the
     largest entry, if given, does as well.
     """
     d, e = np.asarray(d, LONG), np.asarray(e, LONG)
     n = d.size
     b = np.zeros(2 * n, LONG)
-    b[::2], b[1:-1:2] = abs(d), abs(e)
-    b2 = b[:-1] ** 2
+    b[::2], b[1 : 2 * e.size : 2] = abs(d), abs(e)
+    b2 = b[: n + e.size] ** 2
     s = np.zeros(n, LONG)
     lo = np.full(n, FLOOR)
     hi = np.full(n, np.max(b + np.roll(b, 1), initial=0) * (1 + WIDTH))  # Gershgorin
@@ -62,9 +62,9 @@ def singular_values(d, e, enough=0):
 def below(b2, rank, x):
     """For each rank (0 is the largest): is the singular value of that rank below its x > 0?
 
-    b2 (..., 2n-1), rank (k,), x (..., k): the leading dimensions are a batch.
+    b2 (..., 2n-1), or (..., 2n) of n x (n+1) matrices, rank (k,), x (..., k): the leading
+    dimensions are a batch.
     """
-    n = (b2.shape[-1] + 1) // 2
     zero = b2 == 0  # a new block starts behind it
     cut = zero.any(axis=tuple(range(zero.ndim - 1)))
     minus = -x
@@ -77,7 +77,7 @@ def below(b2, rank, x):
             np.divide(b2[..., k, None], q, out=q)
             np.subtract(minus, q, out=q)  # a difference of equal numbers is +0
             negative += q < 0
-    return negative >= 2 * n - rank
+    return negative > b2.shape[-1] - rank
 
 
 def _split(b2, rank, x, lo, hi):
@@ -97,7 +97,9 @@ def _hints(d, e):
     if biggest == 0:
         return []
     scale = LONG(2) ** np.frexp(biggest)[1]
-    dense = np.diag((d / scale).astype(float)) + np.diag((e / scale).astype(float), 1)
+    i, j = np.arange(d.size), np.arange(e.size)
+    dense = np.zeros((d.size, e.size + 1))
+    dense[i, i], dense[j, j + 1] = d / scale, e / scale
     values = np.linalg.svd(dense, compute_uv=False).astype(LONG) * scale
     error = 8 * np.finfo(float).eps * biggest
     return [values - error, values + error]

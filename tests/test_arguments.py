@@ -756,33 +756,12 @@ def test_a_batch_of_different_matrices_is_right(device):
         (np.ones((5, 1)), np.ones((4, 1)), "ravel"),
         (np.ones((5, 1)), np.ones(4), "ravel"),
         (np.ones(5), np.ones((4, 1)), "ravel"),
-        (np.ones(5), np.ones(5), "append a zero to d"),
-        (np.ones(1), np.ones(1), "append a zero to d"),
     ],
 )
 def test_advice_on_shapes(d, e, advice):
     for function in (tsvd.svd, tsvd.svdvals):
         with pytest.raises(ValueError, match=advice):
             function(d, e)
-
-
-@pytest.mark.parametrize("method", ["dc", "qr", "givens", "twisted"])
-@pytest.mark.parametrize("n", [1, 2, 3, 33, 200])
-@pytest.mark.parametrize("lower", [False, True])
-def test_rectangular_by_a_zero(n, lower, method):
-    """What the error for e as long as d advises is exact."""
-    rng = np.random.default_rng(n)
-    d, e = rng.standard_normal((2, n))
-    L, s, R = tsvd.svd(np.append(d, 0), e, lower=lower, method=method)
-    assert s[-1] == 0 and not L[n, :n].any() * (not lower) and not R[:n, n].any() * lower
-    B = np.zeros((n, n + 1))
-    B[np.arange(n), np.arange(n)], B[np.arange(n), np.arange(1, n + 1)] = d, e
-    U, S, Vh = (L[:, :n], s[:n], R[:n, :n]) if lower else (L[:n, :n], s[:n], R[:n])
-    B = B.T if lower else B
-    unit = (n + 9) * np.finfo(np.float64).eps
-    assert abs(B - U * S @ Vh).max() <= 2 * unit * np.linalg.norm(B)
-    assert abs(U.T @ U - np.eye(n)).max() <= 3 * unit
-    assert abs(Vh @ Vh.T - np.eye(n)).max() <= 3 * unit
 
 
 # ---- values into an array of the caller ----

@@ -27,6 +27,12 @@ def main():
             of_name.add_argument(
                 "--method", default="any", help='method of tsvd, or "any" for a mixture (any)'
             )
+        if name == "draws":
+            of_name.add_argument(
+                "--extra",
+                action="store_true",
+                help="matrices with a column more than rows, or a row more than columns, always",
+            )
         if name in ("dense", "inverse", "evolve"):
             of_name.add_argument(
                 "--numbers",
@@ -72,11 +78,12 @@ def _place(arguments, name):
 def _draws(arguments):
     from verification import stress
 
-    device, method, seed = arguments.device, arguments.method, arguments.seed
+    share = 1.0 if arguments.extra else stress.EXTRA_SHARE
+    drawn = stress.Draws(arguments.seed, arguments.device, arguments.method, share)
     if arguments.index is not None:
-        return stress.again(seed, arguments.index, device, method)
-    path, processes = _place(arguments, "stress"), arguments.threads
-    return stress.run(path, processes, device, method, arguments.count, seed, arguments.seconds)
+        return stress.again(drawn, arguments.index)
+    path = _place(arguments, "stress_extra" if arguments.extra else "stress")
+    return stress.run(path, arguments.threads, drawn, arguments.count, arguments.seconds)
 
 
 def _small(arguments):

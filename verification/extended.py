@@ -5,8 +5,8 @@ value prove that the right value of the same rank is within a tolerance of it; o
 not close get more. Errors of vectors are computed in numpy.longdouble, in which neither squares of
 doubles overflow nor those of denormal doubles underflow, so that nothing is scaled.
 
-Shapes: d (m, n), e (m, n-1), L (m, n, k), s (m, k), R (m, k, n). The values of s have the ranks
-first to first + k - 1, where 0 is the largest.
+Shapes: d (m, n), e (m, n-1), which for values may also be (m, n), L (m, n, k), s (m, k),
+R (m, k, n). The values of s have the ranks first to first + k - 1, where 0 is the largest.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ COUNTED = LONG(2) ** -59  # a count may be wrong at a point that is relatively n
 def squares(d, e):
     """The squares of d1, e1, d2, ..., dn, as `reference.below` takes them."""
     m, n = d.shape
-    b = np.empty((m, 2 * n - 1), LONG)
+    b = np.empty((m, n + e.shape[1]), LONG)
     b[:, ::2], b[:, 1::2] = d, e
     return b**2
 

@@ -30,6 +30,7 @@ BATCH_SHARE, LARGEST_BATCH, LARGEST_IN_BATCH = 0.15, 40, 140
 PART_SHARE = 0.2  # share of the draws that select values by index or by interval
 VALUES_SHARE = 0.15  # share of the draws without vectors
 EXACT_ORDER = 17  # from this order on exact counts confirm the values, as those of an interval
+EXTRA_SHARE = 0.1  # share of the draws whose matrices have a column more than rows
 EDGE_SHARE = 0.1  # share of the draws whose largest entry is next to the largest number
 # Shares of "any". On CUDA "qr" is drawn by --method.
 METHODS = {
@@ -66,10 +67,11 @@ class Draw:
     part: tuple[int, int] | None
     by_interval: bool
     fallback: bool  # False: "twisted" may refuse the matrix, and leaves it to no other method
+    extra: bool  # a column more than rows, or of lower matrices a row more than columns
 
 
-def draw(seed, index, device, method):
-    """The draw and its matrix or matrices, d and e."""
+def draw(seed, index, device, method, extra=EXTRA_SHARE):
+    """The draw and its matrix or matrices, d and e. extra: the share with a column more."""
     rng = np.random.default_rng([seed, index])
     made = _whole(rng, device, method)
     n = made.n
@@ -92,6 +94,9 @@ def draw(seed, index, device, method):
         made.others = int(np.exp(rng.uniform(0, np.log(LARGEST_BATCH))))
         d, e = families.stack([(d, e), *_others(made)])
     made.fallback = made.method != "twisted" or bool(rng.random() < 0.5)
+    made.extra = bool(rng.random() < extra)
+    if made.extra:
+        e = np.concatenate([e, rng.permuted(d, axis=-1)[..., :1]], -1)
     return made, d, e
 
 
@@ -124,6 +129,7 @@ def _whole(rng, device, method):
         part=None,
         by_interval=False,
         fallback=True,
+        extra=False,
     )
 
 
@@ -157,7 +163,7 @@ def check(made, d, e, device):
     """
     n, dtype = made.n, np.dtype(made.dtype)
     count = d.size // n
-    d_all, e_all = d.reshape(count, n), e.reshape(count, n - 1)
+    d_all, e_all = d.reshape(count, n), e.reshape(count, e.shape[-1])
     options, low, high = _options(made, d_all, e_all)
     try:
         result, info = _svd(made, d, e, device, options)
@@ -167,7 +173,10 @@ def check(made, d, e, device):
         raise
     k, batch = high - low + 1, d.shape[:-1]
     result = result if made.vectors else (result,)
-    right = [(*batch, n, k), (*batch, k), (*batch, k, n)] if made.vectors else [(*batch, k)]
+    right = [(*batch, k)]
+    if made.vectors:
+        rows, columns = n + (made.extra and made.lower), n + (made.extra and not made.lower)
+        right = [(*batch, rows, k), *right, (*batch, k, columns)]
     shapes = [x.shape for x in result]
     if shapes != right:
         return info.method, {}, [f"shapes {shapes} for {k} values"]
@@ -237,8 +246,11 @@ def _check_values(made, d, e, s, first, device):
     b2 = extended.squares(d, e)
     if made.eps is None:
         measure, changed = "values", 0
-        limit = BOUNDS["values bisect" if made.method == "bisect" else "values auto"](n)
+        exact = made.method == "bisect" and not made.extra
+        limit = BOUNDS["values bisect" if exact else "values auto"](n)
         tolerance = extended.tolerances(s, limit)
+        if made.extra:  # the rotations that make a matrix square change it
+            changed = limit * np.finfo(s.dtype).eps * extended.norms(d, e)[:, None]
     else:
         measure, limit = "values, eps", 1.0
         tolerance = changed = extended.limit_with_eps(d, e, made.eps)[:, None]
@@ -277,24 +289,25 @@ class Draws:
     seed: int
     device: str
     method: str
+    extra: float = EXTRA_SHARE
 
     def describe(self, index):
-        made, _, _ = draw(self.seed, index, self.device, self.method)
+        made, _, _ = draw(self.seed, index, self.device, self.method, self.extra)
         return vars(made)
 
     def __call__(self, index):
-        made, d, e = draw(self.seed, index, self.device, self.method)
+        made, d, e = draw(self.seed, index, self.device, self.method, self.extra)
         ran, found, wrong = check(made, d, e, self.device)
         found = {measure: (*both, {}) for measure, both in found.items()}
         return vars(made) | {"ran": ran}, found, ["; ".join(wrong)] if wrong else []
 
 
-def again(seed, index, device, method):
+def again(drawn, index):
     """Prints a draw and its measures. The exit status is 1 if something is wrong."""
-    return attack.show(Draws(seed, device, method)(index))
+    return attack.show(drawn(index))
 
 
-def run(path, workers, device, method, draws, seed, seconds):
+def run(path, workers, drawn, draws, seconds):
     """Writes `path`. The exit status is 0 if nothing is wrong with any draw."""
-    record = attack.Record(path, workers, attack="draws", device=device, method=method, seed=seed)
-    return attack.run(record, Draws(seed, device, method), seed, range(draws), draws, seconds)
+    record = attack.Record(path, workers, attack="draws", **vars(drawn))
+    return attack.run(record, drawn, drawn.seed, range(draws), draws, seconds)

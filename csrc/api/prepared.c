@@ -302,7 +302,7 @@ execute(tsvd_prepared *prepared, const void *d, const void *e, void *L, void *s,
     TSVD_TRY(check_runnable(prepared, &p->batch, p->n, error));
     if (p->batch.matrices > 0) {
         TSVD_TRY(check_data(p->from, p->dtype, d, p->n, "d", error));
-        TSVD_TRY(check_data(p->from, p->dtype, e, p->n > 1, "e", error));
+        TSVD_TRY(check_data(p->from, p->dtype, e, entries_of_e(p), "e", error));
         TSVD_TRY(check_data(p->call.to, p->dtype, s, p->k, "s", error));
         TSVD_TRY(check_data(p->call.to, p->dtype, L, p->vectors ? p->k : 0, "L", error));
         TSVD_TRY(check_data(p->call.to, p->dtype, R, p->vectors ? p->k : 0, "R", error));

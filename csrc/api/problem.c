@@ -151,15 +151,19 @@ static tsvd_status
 set_shape(struct svd_problem *p, const tsvd_array *d, const tsvd_array *e, tsvd_error *error)
 {
     const int64_t off = e != NULL ? e->shape[e->ndim - 1] : 0;
+    const int lower = p->call.options->lower;
 
-    p->n = p->rows = p->columns = d->shape[d->ndim - 1];
+    p->n = d->shape[d->ndim - 1];
+    p->extra = p->n > 0 && off == p->n;
+    p->rows = p->n + (p->extra && lower);
+    p->columns = p->n + (p->extra && !lower);
     if (e == NULL && p->n > 1) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "e must not be NULL for n = %lld",
                           (long long)p->n);
     }
-    if (off != (p->n > 0 ? p->n - 1 : 0)) {
+    if (off != entries_of_e(p)) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
-                          "d (..., n) needs e (..., n-1): they end in %lld and %lld",
+                          "d (..., n) needs e (..., n-1) or (..., n): they end in %lld and %lld",
                           (long long)p->n, (long long)off);
     }
     p->batch.ndim = d->ndim - 1;
@@ -253,7 +257,7 @@ tsvdi_problem_input(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *
     tsvd_status ret = TSVD_OK;
 
     /* field by field: the arrays of a problem are long, and calls may be short */
-    p->vectors = 0;
+    p->vectors = p->full = 0;
     p->s = p->L = p->R = NULL;
     TSVD_TRY(begin(handle, d, "d", options, &p->call, error));
     TSVD_TRY(check_array(d, "d", handle, error));
@@ -280,14 +284,15 @@ tsvdi_problem_input(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *
         return tsvdi_host_too_large(error, "the arrays", p->n);
     }
     if (data && p->n > 0 && p->batch.matrices > 0) {
-        if (d->data == NULL || (p->n > 1 && e->data == NULL)) {
+        if (d->data == NULL || (entries_of_e(p) > 0 && e->data == NULL)) {
             return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of d and e must not be NULL");
         }
         TSVD_TRY(tsvdi_check_data(d->space, p->dtype, d->data, "d", error));
-        TSVD_TRY(p->n > 1 ? tsvdi_check_data(e->space, p->dtype, e->data, "e", error) : TSVD_OK);
+        TSVD_TRY(entries_of_e(p) > 0 ? tsvdi_check_data(e->space, p->dtype, e->data, "e", error)
+                                     : TSVD_OK);
     }
     set_input(&p->batch, d, &p->d);
-    set_input(&p->batch, p->n > 1 ? e : NULL, &p->e);
+    set_input(&p->batch, entries_of_e(p) > 0 ? e : NULL, &p->e);
 out:
     return ret;
 }
@@ -403,19 +408,32 @@ check_given(const struct wanted *w, const tsvd_array *L, const tsvd_array *s, co
     return TSVD_OK;
 }
 
-/* The results of bidiagonal matrices. */
+/* The results of bidiagonal matrices, for what p->full says. */
 static struct wanted
 bidiagonal_results(const struct svd_problem *p)
 {
-    return (struct wanted){"L", "s", "R", p->n, p->k, p->rows, p->k, p->k, p->columns};
+    const int64_t left = p->full ? p->rows : p->k, right = p->full ? p->columns : p->k;
+
+    return (struct wanted){"L", "s", "R", p->n, p->k, p->rows, left, right, p->columns};
+}
+
+/* Whether the dimension of L or R that counts the vectors, `from_last` from the last one, has room
+   for the null vector too.  longer: 1 if it is the side that has one. */
+static int
+is_full(const tsvd_array *array, int longer, int from_last, int64_t all)
+{
+    return longer && array->ndim >= from_last && array->ndim <= TSVD_MAX_DIMS &&
+           array->shape[array->ndim - from_last] == all;
 }
 
 void
 tsvdi_problem_wants(struct svd_problem *p, int vectors)
 {
-    const struct wanted wanted = bidiagonal_results(p);
+    struct wanted wanted;
 
     p->vectors = vectors != 0;
+    p->full = vectors == 2 && p->extra && p->k == p->n;
+    wanted = bidiagonal_results(p);
     if (p->vectors && !p->batch.too_large) {
         count_vectors(&wanted, &p->batch);
     }
@@ -425,10 +443,14 @@ tsvd_status
 tsvdi_problem_output(const tsvd_array *L, const tsvd_array *s, const tsvd_array *R,
                      struct svd_problem *p, tsvd_error *error)
 {
-    const struct wanted wanted = bidiagonal_results(p);
+    struct wanted wanted = bidiagonal_results(p);
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(check_given(&wanted, L, s, R, error));
+    p->full =
+        L != NULL && p->extra && p->k == p->n &&
+        (is_full(L, p->rows > p->n, 1, p->rows) || is_full(R, p->columns > p->n, 2, p->columns));
+    wanted = bidiagonal_results(p);
     TSVD_TRY(
         check_results(&wanted, p->call.handle, &p->batch, p->dtype, L, s, R, &p->call.to, error));
     p->vectors = L != NULL;

@@ -12,7 +12,7 @@ tsvd_status tsvdi_problem_input(tsvd_handle *handle, const tsvd_array *d, const 
                                 const tsvd_options *options, int data, struct svd_problem *problem,
                                 tsvd_error *error);
 
-/* Sets where the results go. */
+/* Sets where the results go, and finds by the shapes whether the null vector is wanted. */
 tsvd_status tsvdi_problem_output(const tsvd_array *L, const tsvd_array *s, const tsvd_array *R,
                                  struct svd_problem *problem, tsvd_error *error);
 
@@ -32,7 +32,7 @@ tsvd_status tsvdi_dense_output(const tsvd_array *U, const tsvd_array *S, const t
                                struct dense_problem *problem, tsvd_error *error);
 
 /* Set which vectors are wanted, and whether the sizes of those can be addressed.  0: none; 1: those
-   of the wanted values; 2, for dense matrices: with all columns of U and all rows of Vh.  For a
+   of the wanted values; 2: if all are wanted, with the further vectors of the longer side.  For a
    call without arrays for the results; else output() does it. */
 void tsvdi_problem_wants(struct svd_problem *problem, int vectors);
 void tsvdi_dense_wants(struct dense_problem *problem, int vectors);

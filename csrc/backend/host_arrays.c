@@ -54,8 +54,8 @@ static real
 read_matrix(const struct svd_problem *p, int64_t index, real *d, real *e)
 {
     tsvdi_host_gather(p, &p->d, index, 1, p->n, d);
-    tsvdi_host_gather(p, &p->e, index, 1, p->n - 1, e);
-    return r_max(largest_of(p->n, d), largest_of(p->n - 1, e));
+    tsvdi_host_gather(p, &p->e, index, 1, entries_of_e(p), e);
+    return r_max(largest_of(p->n, d), largest_of(p->n, e));
 }
 
 void

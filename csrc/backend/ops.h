@@ -16,6 +16,7 @@
 #include "backend/rotation_log.h"
 #include "backend/tuning.h"
 #include "math/dc.h"
+#include "math/extra_column.h"
 #include "math/givens_sweep.h"
 #include "math/sturm.h"
 
@@ -28,7 +29,8 @@ enum { ORDINARY, ZERO, NONFINITE };
    ordinary has zeros in d and e. */
 struct chunk {
     int64_t begin, count;
-    real *d, *e; /* [count n] host: not scaled; e: n - 1 entries and a zero for each matrix */
+    real *d, *e; /* [count n] host: not scaled; e: n - 1 entries and a zero for each matrix, or n
+                    entries if there is an extra column */
     real_int *exponent; /* [count] host: 2^-exponent scales the largest entry into [1, 2) */
     char *kind;         /* [count] host: ORDINARY, ZERO or NONFINITE */
     int64_t ordinary;   /* how many matrices are ordinary */
@@ -48,8 +50,8 @@ chunk_may_overflow(const struct chunk *chunk, int64_t i)
 /* Where the results of a chunk go: its part of the caller's arrays, in the space call->to. */
 struct results {
     real *s; /* [count k] */
-    real *L; /* [count n k]; NULL: values only */
-    real *R; /* [count k n]; NULL exactly when L is */
+    real *L; /* [count rows k]; NULL: values only */
+    real *R; /* [count k columns]; NULL exactly when L is */
 };
 
 /* Singular vectors under construction, k of each of `count` matrices. */
@@ -83,6 +85,41 @@ struct values_ops {
     void (*count)(const struct sturm *matrix, int64_t count, const real *sigma, int64_t *above);
 
     /* Workspace of find() for a chunk. */
+    struct bytes (*bytes)(const struct svd_plan *plan);
+};
+
+/* ---- a column more than rows ---- */
+
+/* The extra column of n x (n+1) matrices, or the extra row of lower ones, (n+1) x n, while the
+   square matrices without it are decomposed (math/extra_column.h). */
+struct extra_column {
+    struct rotation *turn; /* [count n] host: of each column with the extra one */
+    int *power;            /* [count] host: the square matrix has a factor of 2^-power */
+    struct results square; /* out of drop(): where the results of the square matrices go */
+    real *vectors;         /* of the back end: memory for them */
+    void *device;          /* of the back end: what it keeps on a device */
+};
+
+struct extra_ops {
+    tsvd_space space; /* where the results of the square matrices go */
+
+    /* Takes the workspace of a worker; end() gives it back, and is due also after a failure.  asked:
+       the problem of the caller. */
+    tsvd_status (*begin)(struct tsvd_context *ctx, const struct svd_problem *asked,
+                         struct extra_column *extra);
+    void (*end)(struct tsvd_context *ctx, struct extra_column *extra);
+
+    /* Makes the matrices of a chunk square, whose results go to `to` in the end. */
+    tsvd_status (*drop)(struct tsvd_context *ctx, struct chunk *chunk,
+                        const struct svd_problem *asked, struct results to,
+                        struct extra_column *extra);
+
+    /* Results of the caller's matrices from those in extra->square. */
+    tsvd_status (*restore)(struct tsvd_context *ctx, const struct chunk *chunk,
+                           const struct svd_problem *asked, struct extra_column *extra,
+                           struct results to);
+
+    /* Workspace of a worker. */
     struct bytes (*bytes)(const struct svd_plan *plan);
 };
 
@@ -507,6 +544,8 @@ struct backend {
     /* Workspace of load() for a chunk. */
     struct bytes (*load_bytes)(const struct svd_plan *plan);
 
+    const struct extra_ops *extra;
+
     /* ---- optional, 0: it does not ---- */
 
     int has_memory; /* 1: it has memory of its own, which device_bytes of a plan tell of */
@@ -536,6 +575,7 @@ struct backend {
 };
 
 extern const struct backend tsvdi_cpu;
+extern const struct extra_ops tsvdi_cpu_extra;
 extern const struct values_ops tsvdi_cpu_values;
 extern const struct vectors_ops tsvdi_cpu_vectors;
 extern const struct dc_ops tsvdi_cpu_dc;
@@ -561,6 +601,10 @@ const struct values_ops *tsvdi_host_values(void);
 void tsvdi_host_load(const struct svd_problem *problem, struct chunk *chunk);
 void tsvdi_host_fill(const struct svd_problem *problem, int64_t i, int kind, struct results to);
 void tsvdi_host_fill_nan(int64_t count, real *x);
+
+/* extra_column.c: makes the matrices of order n of a chunk square whose entries are on the host.
+   eps: of the options. */
+void tsvdi_host_drop_extra(int64_t n, double eps, struct chunk *chunk, struct extra_column *extra);
 
 /* host_arrays.c: copies d, or e, of `count` matrices from matrix `begin` on to to[count][n]:
    `filled` entries of each, then zeros up to n.  Several threads may call it at once. */

@@ -44,7 +44,7 @@ batch_offset(const struct batch *batch, const ptrdiff_t *strides, int64_t index)
     return offset;
 }
 
-/* Where d, or e, of each matrix of a batch lies. */
+/* Where d, or e, of each matrix of a batch lies.  It has n entries, and e n - 1 + extra. */
 struct svd_input {
     const void *data;                             /* the first entry of the first matrix */
     ptrdiff_t stride;                             /* bytes between entries */
@@ -59,12 +59,22 @@ struct svd_problem {
     tsvd_dtype dtype;            /* of d, e and the results */
     tsvd_space from;             /* where d and e lie */
     struct svd_input d, e;
-    int64_t rows, columns; /* of every matrix: both n, as long as there are no others */
-    int64_t n;             /* entries of d */
+    int64_t rows, columns; /* of every matrix: n, but n + 1 on the side that `extra` adds to */
+    int64_t n;             /* entries of d, and values */
+    int extra;             /* 1: e has n entries, not n - 1: the matrices are n x (n+1), or lower
+                              ones (n+1) x n */
     int64_t first, k;      /* wanted of each matrix: the values of index first .. first + k - 1 */
     int vectors;           /* 1: the vectors of these values are wanted too */
+    int full;              /* 1: and the null vector of the side with n + 1 entries */
     void *s, *L, *R;       /* results; L and R are NULL without vectors */
 };
+
+/* Entries of e; of order 0 there are none. */
+static inline int64_t
+entries_of_e(const struct svd_problem *p)
+{
+    return p->n > 0 ? p->n - 1 + p->extra : 0;
+}
 
 /* Dense matrices, where the caller has them. */
 struct dense_matrices {

@@ -33,6 +33,14 @@ plan_is_too_large(const tsvd_plan *reported)
     return reported->host_bytes == BYTES_TOO_MANY || reported->device_bytes == BYTES_TOO_MANY;
 }
 
+/* Bytes of the rotations and powers of `count` matrices with an extra column. */
+static inline uint64_t
+extra_bytes(int64_t count, int64_t n)
+{
+    return bytes_add(bytes_of(count, bytes_of(n, sizeof(struct rotation))),
+                     bytes_of(count, sizeof(int)));
+}
+
 /* svd.c: host memory for the matrices of a chunk, in one piece; to be freed as chunk->d. */
 tsvd_status tsvdi_chunk_alloc(struct tsvd_context *ctx, struct chunk *chunk);
 

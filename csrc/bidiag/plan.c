@@ -110,9 +110,14 @@ cut_batch(const struct svd_problem *p, struct svd_plan *plan)
 static uint64_t
 result_bytes(const struct svd_problem *p)
 {
-    const uint64_t values = bytes_of(p->k, sizeof(real));
+    const int64_t left = p->full ? p->rows : p->k, right = p->full ? p->columns : p->k;
+    uint64_t bytes = bytes_of(p->k, sizeof(real));
 
-    return bytes_of(p->batch.matrices, bytes_of(p->vectors ? p->rows + p->columns + 1 : 1, values));
+    if (p->vectors) {
+        bytes = bytes_add(bytes, bytes_of(p->rows, bytes_of(left, sizeof(real))));
+        bytes = bytes_add(bytes, bytes_of(p->columns, bytes_of(right, sizeof(real))));
+    }
+    return bytes_of(p->batch.matrices, bytes);
 }
 
 /* Workspace of the whole call. */
@@ -126,6 +131,10 @@ sum_bytes(const struct svd_problem *p, struct svd_plan *plan)
         own = bytes_most(own, tsvdi_method_qr.bytes(plan));
     }
     own = bytes_sum(own, plan->backend->load_bytes(plan));
+    if (p->extra) {
+        own = bytes_sum(own, plan->backend->extra->bytes(plan));
+        own.host = bytes_add(own.host, extra_bytes(plan->reported.chunk, p->n));
+    }
     /* the chunk's d, e, exponent and kind; the worker itself */
     own.host = bytes_add(own.host, bytes_of(2, bytes_of((int64_t)chunk, sizeof(real))));
     own.host = bytes_add(own.host, bytes_of(plan->reported.chunk, sizeof(real) + 1));

@@ -47,8 +47,10 @@ tsvdi_select(const struct svd_problem *p, double low, double high, int64_t *firs
                                .count = 1,
                                .total = 1};
     struct chunk chunk = {0};
+    struct extra_column extra = {0};
     struct sturm matrix;
     void *memory = NULL;
+    int power = 0;
     tsvd_status ret = TSVD_OK;
 
     if (p->n == 0) {
@@ -71,13 +73,19 @@ tsvdi_select(const struct svd_problem *p, double low, double high, int64_t *firs
         *count = low < 0 && high >= 0 ? p->n : 0;
         goto out;
     }
+    if (p->extra) {
+        TSVD_TRY(tsvdi_alloc(&ctx, bytes_of(p->n, sizeof *extra.turn), (void **)&extra.turn));
+        extra.power = &power;
+        tsvdi_host_drop_extra(p->n, 0, &chunk, &extra);
+    }
     TSVD_TRY(tsvdi_alloc(&ctx, tsvdi_sturm_bytes(p->n), &memory));
     tsvdi_sturm_prepare(p->n, chunk.d, chunk.e, memory, &matrix);
-    *first = count_above(tsvdi_host_values(), &matrix, high);
-    *count = count_above(tsvdi_host_values(), &matrix, low) - *first;
+    *first = count_above(tsvdi_host_values(), &matrix, ldexp(high, -power));
+    *count = count_above(tsvdi_host_values(), &matrix, ldexp(low, -power)) - *first;
     *count = *count < 0 ? 0 : *count; /* counts are monotone except for rounding */
 out:
     tsvdi_free(&ctx, memory);
+    tsvdi_free(&ctx, extra.turn);
     tsvdi_free(&ctx, chunk.d);
     plan.backend->close(&ctx, &chunk);
     return ret;

@@ -2,6 +2,9 @@
  * The driver: reads the matrices of a problem chunk by chunk, runs the method that the plan names,
  * and fills in the results of matrices that are zero or not finite.
  *
+ * Matrices with an extra column become square first: methods know no others.  They see a problem of
+ * their own then, with results where the back end can work on them (extra_ops).
+ *
  * A step on d and e before the SVD goes into load_chunk(), by which check_finite() reads chunks
  * too; a step on the results goes into solve_chunk(), after run().  sum_bytes() of plan.c counts
  * the workspace of both.  (The reduction of dense matrices is in dense/.)
@@ -14,17 +17,25 @@
 
 /* One worker, with the sums of what it did. */
 struct worker {
-    struct tsvd_context ctx; /* what its functions are given */
-    struct chunk chunk;      /* the matrices under work */
-    tsvd_error error;        /* what failed in chunk `failed` */
-    tsvd_info info;          /* sums over its chunks */
-    int64_t failed;          /* the chunk that the error belongs to */
+    struct tsvd_context ctx;   /* what its functions are given */
+    struct chunk chunk;        /* the matrices under work */
+    struct extra_column extra; /* theirs, if they have one */
+    tsvd_error error;          /* what failed in chunk `failed` */
+    tsvd_info info;            /* sums over its chunks */
+    int64_t failed;            /* the chunk that the error belongs to */
 };
 
 /* What solve_chunk() is given. */
 struct job {
     const struct svd_plan *plan;
-    struct worker *worker; /* [plan->reported.workers] */
+    const struct svd_problem *asked; /* plan->problem; with an extra column that of the caller */
+    struct worker *worker;           /* [plan->reported.workers] */
+};
+
+/* The square matrices of a problem whose matrices have an extra column. */
+struct square {
+    struct svd_problem problem;
+    struct svd_plan plan;
 };
 
 tsvd_status
@@ -84,11 +95,12 @@ method_for(const struct svd_plan *plan, const struct chunk *chunk)
 static struct results
 results_of(const struct svd_problem *p, const struct chunk *chunk)
 {
+    const int64_t left = p->full ? p->rows : p->k, right = p->full ? p->columns : p->k;
     struct results to = {(real *)p->s + chunk->begin * p->k, NULL, NULL};
 
     if (p->vectors) {
-        to.L = (real *)p->L + chunk->begin * p->rows * p->k;
-        to.R = (real *)p->R + chunk->begin * p->k * p->columns;
+        to.L = (real *)p->L + chunk->begin * p->rows * left;
+        to.R = (real *)p->R + chunk->begin * right * p->columns;
     }
     return to;
 }
@@ -98,16 +110,22 @@ solve_chunk(void *arg, int worker, int64_t index)
 {
     const struct job *job = arg;
     const struct svd_plan *plan = job->plan;
+    const struct svd_problem *asked = job->asked;
+    const struct extra_ops *extra = asked->extra ? plan->backend->extra : NULL;
     struct worker *own = &job->worker[worker];
-    const struct chunk *chunk = &own->chunk;
-    struct results to;
+    struct chunk *chunk = &own->chunk;
+    struct results to, final;
     tsvd_status ret = TSVD_OK;
 
     own->ctx.done = 0;
     TSVD_TRY(load_chunk(own, index));
     own->ctx.index = chunk->begin;
     own->ctx.count = chunk->count;
-    to = results_of(plan->problem, chunk);
+    to = final = results_of(asked, chunk);
+    if (extra != NULL) {
+        TSVD_TRY(extra->drop(&own->ctx, chunk, asked, final, &own->extra));
+        to = own->extra.square;
+    }
     if (chunk->ordinary > 0) {
         const struct method *method = method_for(plan, chunk);
         const tsvd_method before = own->info.method;
@@ -120,6 +138,9 @@ solve_chunk(void *arg, int worker, int64_t index)
         if (chunk->kind[i] != ORDINARY) {
             TSVD_TRY(plan->backend->fill(&own->ctx, i, chunk->kind[i], to));
         }
+    }
+    if (extra != NULL) {
+        TSVD_TRY(extra->restore(&own->ctx, chunk, asked, &own->extra, final));
     }
     TSVD_TRY(tsvdi_check(&own->ctx, 1));
 out:
@@ -187,21 +208,41 @@ collect(const struct worker *worker, int workers, tsvd_status status, tsvd_info 
     }
 }
 
+/* Takes the workspace of an extra column. */
+static tsvd_status
+begin_extra(struct tsvd_context *ctx, const struct svd_problem *asked, struct extra_column *extra)
+{
+    const int64_t most = ctx->plan->reported.chunk, numbers = most * ctx->plan->reported.n;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_alloc(ctx, extra_bytes(most, ctx->plan->reported.n), (void **)&extra->turn));
+    extra->power = (int *)(extra->turn + numbers);
+    TSVD_TRY(ctx->plan->backend->extra->begin(ctx, asked, extra));
+out:
+    return ret;
+}
+
 static void
 worker_end(struct worker *own)
 {
+    if (own->ctx.problem->extra) {
+        own->ctx.plan->backend->extra->end(&own->ctx, &own->extra);
+    }
     own->ctx.plan->backend->close(&own->ctx, &own->chunk);
     tsvdi_free(&own->ctx, own->chunk.d);
+    tsvdi_free(&own->ctx, own->extra.turn);
 }
 
 static tsvd_status
-worker_begin(struct worker *own, const struct svd_plan *plan, int is_caller)
+worker_begin(struct worker *own, const struct job *job, int is_caller)
 {
     struct tsvd_context *ctx = &own->ctx;
+    const struct svd_plan *plan = job->plan;
     tsvd_status ret = TSVD_OK;
 
     memset(ctx, 0, sizeof *ctx);
     memset(&own->chunk, 0, sizeof own->chunk);
+    memset(&own->extra, 0, sizeof own->extra);
     memset(&own->info, 0, sizeof own->info);
     tsvdi_error_clear(&own->error);
     own->failed = 0;
@@ -215,17 +256,34 @@ worker_begin(struct worker *own, const struct svd_plan *plan, int is_caller)
     ctx->total = plan->reported.matrices;
     TSVD_TRY(plan->backend->open(ctx));
     TSVD_TRY(tsvdi_chunk_alloc(ctx, &own->chunk));
+    TSVD_TRY(job->asked->extra ? begin_extra(ctx, job->asked, &own->extra) : TSVD_OK);
 out:
     own->error.status = ret;
     return ret;
+}
+
+/* The plan for the square matrices: read in the same way, with results of their own. */
+static const struct svd_plan *
+plan_square(const struct svd_plan *plan, struct square *square)
+{
+    struct svd_problem *own = &square->problem;
+
+    square->plan = *plan;
+    square->plan.problem = own;
+    *own = *plan->problem;
+    own->rows = own->columns = own->n;
+    own->full = 0;
+    own->call.to = plan->backend->extra->space;
+    return &square->plan;
 }
 
 tsvd_status
 tsvdi_svd(const struct svd_plan *plan, tsvd_info *info, tsvd_error *error)
 {
     struct worker only; /* a single worker needs no allocation */
-    struct job job = {plan, &only};
+    struct square square;
     const struct svd_problem *problem = plan->problem;
+    struct job job = {problem->extra ? plan_square(plan, &square) : plan, problem, &only};
     const tsvd_allocator *allocator = &problem->call.handle->host;
     int64_t chunks;
     int workers, ready = 0;
@@ -246,7 +304,7 @@ tsvdi_svd(const struct svd_plan *plan, tsvd_info *info, tsvd_error *error)
                                   (void **)&job.worker));
     }
     while (ready < workers && ret == TSVD_OK) {
-        ret = worker_begin(&job.worker[ready], plan, ready == 0);
+        ret = worker_begin(&job.worker[ready], &job, ready == 0);
         ready++;
     }
     if (ret == TSVD_OK && problem->call.options->check_finite && (chunks > 1 || problem->k == 0)) {

@@ -86,6 +86,7 @@ const struct backend tsvdi_cpu = {
     .fill = fill,
     .fill_nan = fill_nan,
     .load_bytes = load_bytes,
+    .extra = &tsvdi_cpu_extra,
     .workers = 1,
     .blas_order = BLAS_ORDER,
     .values_by_qr = 1,

@@ -318,22 +318,6 @@ dc_threshold(struct dc_limits limit, const real *dropped)
     return dc_candidate(limit, c);
 }
 
-/* One of the steps that turn the last of rows + 1 columns of a leaf into zero.  They go from
-   i = rows - 1, with *extra = e[rows - 1], down to i = 0.  Returns the rotation of the right
-   vectors i and `rows`; the latter becomes the null vector.  d and e [rows] become the square
-   matrix. */
-TSVD_HD struct rotation
-dc_drop_step(int64_t i, real *d, real *e, real *extra)
-{
-    const struct rotation turn = rotation_make(d[i], *extra, &d[i]);
-
-    if (i > 0) {
-        *extra = -turn.s * e[i - 1];
-        e[i - 1] *= turn.c;
-    }
-    return turn;
-}
-
 /* Whether a list entry of value d may be absorbed, by the value of the entry before. */
 TSVD_HD int
 dc_close(struct dc_limits limit, real before, real d)

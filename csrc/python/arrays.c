@@ -26,7 +26,7 @@ tsvdi_arrays_init(struct arrays *arrays, PyObject *module, const struct form *fo
 {
     arrays->form = form;
     arrays->module = module;
-    arrays->full = false;
+    arrays->lower = arrays->full = false;
     for (int i = 0; i < INPUTS_MOST; i++) {
         arrays->in[i] = NULL;
         arrays->convert[i] = false;

@@ -5,36 +5,19 @@
 
 #include "python/shapes.h"
 
-/* Which vectors are wanted, as the core names it. */
-static int
-vectors_of(const struct call *call)
-{
-    return !call->asked->compute_uv ? 0 : call->arrays.full ? 2 : 1;
-}
-
 tsvd_status
 tsvdi_dense_call_plan(struct call *call, tsvd_plan *plan, tsvd_error *error)
 {
-    return tsvd_dense_plan(call->handle, &call->arrays.core_in[0], &call->options, vectors_of(call),
-                           plan, error);
+    return tsvd_dense_plan(call->handle, &call->arrays.core_in[0], &call->options,
+                           tsvdi_call_vectors(call), plan, error);
 }
 
 static tsvd_status
 prepare(struct call *call, tsvd_plan *plan, tsvd_error *error)
 {
     return tsvd_dense_prepare(call->handle, &call->arrays.core_in[0], &call->options,
-                              vectors_of(call), tsvdi_call_space(call), plan, &call->prepared,
-                              error);
-}
-
-int
-tsvdi_dense_call_range(struct call *call)
-{
-    if (tsvdi_call_range(call) < 0) {
-        return -1;
-    }
-    call->arrays.full = call->asked->full && call->arrays.count == call->arrays.n;
-    return 0;
+                              tsvdi_call_vectors(call), tsvdi_call_space(call), plan,
+                              &call->prepared, error);
 }
 
 static tsvd_status
@@ -57,8 +40,7 @@ dense_svd(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     struct call call;
     PyObject *result = NULL;
 
-    if (tsvdi_call_begin(&call, module, &kind, args, nargs) == 0 && tsvdi_call_take(&call) == 0 &&
-        tsvdi_dense_call_range(&call) == 0) {
+    if (tsvdi_call_begin(&call, module, &kind, args, nargs) == 0 && tsvdi_call_take(&call) == 0) {
         result = tsvdi_call_run(&call);
     }
     tsvdi_call_end(&call);
@@ -77,7 +59,7 @@ dense_direct(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     PyObject *result = NULL;
 
     if (tsvdi_call_begin(&call, module, &kind, args, nargs) == 0 && tsvdi_call_take(&call) == 0 &&
-        tsvdi_dense_call_range(&call) == 0 && tsvdi_call_plan(&call, &plan) == 0) {
+        tsvdi_call_plan(&call, &plan) == 0) {
         result = PyBool_FromLong(plan.direct);
     }
     tsvdi_call_end(&call);

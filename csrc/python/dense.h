@@ -9,7 +9,4 @@
 /* The plan of a call for dense matrices. */
 tsvd_status tsvdi_dense_call_plan(struct call *call, tsvd_plan *plan, tsvd_error *error);
 
-/* The wanted values, and whether U and Vh are wanted in full; as tsvdi_call_range(). */
-int tsvdi_dense_call_range(struct call *call);
-
 #endif

@@ -20,7 +20,7 @@ static PyMemberDef members[] = {
     {"compute_uv", T_BOOL, FIELD(compute_uv), "whether vectors are wanted"},
     {"full_output", T_BOOL, FIELD(full_output),
      "whether the result is a pair, the second of which is a dict"},
-    {"full", T_BOOL, FIELD(full), "dense matrices: U and Vh are square, if all values are wanted"},
+    {"full", T_BOOL, FIELD(full), "vectors of both sides are square, if all values are wanted"},
     {"result", T_OBJECT, FIELD(result), "the type of (L, s, R), a subclass of tuple"},
     {"lower", T_BOOL, FIELD(lower), "bidiagonal matrices: e is the sub-diagonal"},
     {"refine", T_BOOL, FIELD(refine), "inverses: one step of Newton's iteration"},

@@ -108,6 +108,7 @@ take_options(struct call *call, PyObject *options)
         return -1;
     }
     call->options = tsvdi_options_core(call->asked);
+    call->arrays.lower = call->asked->lower;
     return 0;
 }
 
@@ -167,6 +168,7 @@ tsvdi_call_range(struct call *call)
     }
     call->options.first = first;
     call->options.count = call->arrays.count = count;
+    call->arrays.full = call->asked->full && count == n;
     return 0;
 }
 

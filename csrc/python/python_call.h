@@ -50,7 +50,7 @@ int tsvdi_call_begin_reduced(struct call *call, PyObject *module, const struct c
 /* Takes the input, and a handle of the device. */
 int tsvdi_call_take(struct call *call);
 
-/* The wanted values, for the shape that call->arrays has. */
+/* The wanted values, for the shape that call->arrays has, and whether vectors are wanted in full. */
 int tsvdi_call_range(struct call *call);
 
 /* The rest: (L, s, R) or s, and with full_output a pair of that and a dict; NULL on failure. */
@@ -61,6 +61,13 @@ static inline tsvd_space
 tsvdi_call_space(const struct call *call)
 {
     return call->asked->on_device ? TSVD_CUDA : TSVD_HOST;
+}
+
+/* Which vectors are wanted, as the core names it. */
+static inline int
+tsvdi_call_vectors(const struct call *call)
+{
+    return !call->asked->compute_uv ? 0 : call->arrays.full ? 2 : 1;
 }
 
 /* Releases what is taken. */

@@ -572,7 +572,7 @@ reduction_svd(PyObject *object, PyObject *options)
     if (call.asked->threads > 0) {
         (void)tsvd_set_threads(call.handle, call.asked->threads, NULL);
     }
-    if (tsvdi_dense_call_range(&call) == 0) {
+    if (tsvdi_call_range(&call) == 0) {
         result = tsvdi_call_run(&call);
     }
     (void)tsvd_set_threads(call.handle, self->threads, NULL);

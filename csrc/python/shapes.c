@@ -74,13 +74,6 @@ advice_for(const tsvd_array *d, const tsvd_array *e)
     if (is_column(d) || is_column(e)) {
         return ". For one matrix whose diagonals are columns give d.ravel() and e.ravel()";
     }
-    if (last(e) == last(d)) {
-        return ". With as many e as d the matrix is n x (n+1), or with lower=True (n+1) x n, as "
-               "Golub-Kahan-Lanczos and LSQR make it. tsvd does not take it yet: append a zero to "
-               "d. One more value is there then, s[-1], which is exactly 0. If no other is 0, the "
-               "results without it are those of this matrix: L[:n, :n], s[:n], R[:n], or with "
-               "lower=True L[:, :n], s[:n], R[:n, :n]";
-    }
     return last(e) > last(d) ? ". e is longer than d: are they swapped? The diagonal comes first"
                              : "";
 }
@@ -126,6 +119,7 @@ set_bidiagonal(struct arrays *arrays)
 {
     const tsvd_array *d = &arrays->core_in[0], *e = &arrays->core_in[1];
     int64_t n;
+    int extra;
 
     arrays->batch_ndim = (d->ndim > e->ndim ? d->ndim : e->ndim) - 1;
     if (arrays->batch_ndim > TSVD_MAX_BATCH_DIMS) {
@@ -134,14 +128,17 @@ set_bidiagonal(struct arrays *arrays)
         return -1;
     }
     if (d->ndim == 0 || e->ndim == 0) {
-        return raise_shapes("d (..., n) and e (..., n-1) need at least one dimension", d, e,
-                            d->ndim > 1 ? ". For dense matrices use tsvd.linalg.svd" : "");
+        return raise_shapes("d (..., n) and e (..., n-1) or (..., n) need at least one dimension",
+                            d, e, d->ndim > 1 ? ". For dense matrices use tsvd.linalg.svd" : "");
     }
     n = last(d);
-    if (last(e) != (n > 0 ? n - 1 : 0)) {
-        return raise_shapes("d (..., n) needs e (..., n-1)", d, e, advice_for(d, e));
+    extra = n > 0 && last(e) == n;
+    if (last(e) != (n > 0 ? n - 1 + extra : 0)) {
+        return raise_shapes("d (..., n) needs e (..., n-1) or (..., n)", d, e, advice_for(d, e));
     }
-    arrays->rows = arrays->columns = arrays->n = arrays->count = n;
+    arrays->rows = n + (extra && arrays->lower);
+    arrays->columns = n + (extra && !arrays->lower);
+    arrays->n = arrays->count = n;
     for (int i = 0; i < arrays->batch_ndim; i++) {
         arrays->batch_shape[i] = 1;
     }

@@ -18,7 +18,7 @@ plan(struct call *call, tsvd_plan *plan, tsvd_error *error)
     const struct arrays *arrays = &call->arrays;
 
     return tsvd_prepare(call->handle, &arrays->core_in[0], &arrays->core_in[1], &call->options,
-                        call->asked->compute_uv, tsvdi_call_space(call), plan, &call->prepared,
+                        tsvdi_call_vectors(call), tsvdi_call_space(call), plan, &call->prepared,
                         error);
 }
 
@@ -87,9 +87,10 @@ select_values(PyObject *module, PyObject *args)
         goto out;
     }
     if (arrays.batch_ndim > 0) {
-        PyErr_SetString(PyExc_ValueError,
-                        "select=\"v\" takes one matrix, d (n,) and e (n-1,): of each matrix of a "
-                        "batch another number of values may lie in select_range; use select=\"i\"");
+        PyErr_SetString(
+            PyExc_ValueError,
+            "select=\"v\" takes one matrix, d (n,) and e (n-1,) or (n,): of each matrix of a "
+            "batch another number of values may lie in select_range; use select=\"i\"");
         goto out;
     }
     if (tsvdi_arrays_input(&arrays) < 0) {

@@ -3,7 +3,7 @@
  *
  * The turns of a log are the half tangents of the rotations (rotation.h) of all its sweeps, in the
  * order in which they were made.  Where a leaf has a column more than rows, the log begins with the
- * `rows` right turns that dropped the column (dc_drop_step()).
+ * `rows` right turns that dropped the column (extra_column_step()).
  *
  * The warp holds the vectors of both sides in registers.  A lane has one or two columns of one
  * side.

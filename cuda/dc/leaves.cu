@@ -92,7 +92,7 @@ __launch_bounds__(WARP) sweeps_kernel(struct dc_device run, struct leaf_log log,
         real extra = e[leaf.rows - 1];
 
         for (int i = leaf.rows - 1; i >= 0; i--) {
-            turn.right = rotation_half_tangent(dc_drop_step(i, d, e, &extra));
+            turn.right = rotation_half_tangent(extra_column_step(i, d, e, &extra));
             log.turn[at * log.turns + i] = turn;
         }
         used = leaf.rows;

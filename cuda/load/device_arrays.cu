@@ -16,7 +16,7 @@ struct device_input {
 
 /* Where a chunk is read from, and where it goes. */
 struct device_load {
-    int64_t n, begin, count;
+    int64_t n, off, begin, count; /* off: entries of e */
     int batch_ndim;
     int64_t batch_shape[TSVD_MAX_BATCH_DIMS];
     struct device_input d, e;
@@ -46,7 +46,7 @@ __launch_bounds__(LOAD_THREADS) load_kernel(const __grid_constant__ struct devic
 
     for (int64_t i = threadIdx.x; i < n; i += threads) {
         const real x = *(const real *)(d + i * q.d.stride);
-        const real y = i + 1 < n ? *(const real *)(e + i * q.e.stride) : REAL(0);
+        const real y = i < q.off ? *(const real *)(e + i * q.e.stride) : REAL(0);
 
         to_d[i] = x;
         to_e[i] = y;
@@ -154,7 +154,7 @@ stage(struct tsvd_context *ctx, const struct chunk *chunk)
     const struct svd_problem *p = ctx->problem;
     const size_t row = (size_t)p->n * sizeof(real), bytes = (size_t)chunk->count * row;
     const struct staged d = {p, &p->d, chunk->begin, p->n};
-    const struct staged e = {p, &p->e, chunk->begin, p->n - 1};
+    const struct staged e = {p, &p->e, chunk->begin, entries_of_e(p)};
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_cuda_upload_blocks(cuda_of(ctx), chunk->d_d, bytes, row, gather_rows, &d));
@@ -170,6 +170,7 @@ describe(const struct svd_problem *p, const struct chunk *chunk, struct device_l
     const ptrdiff_t row = p->n * (ptrdiff_t)sizeof(real);
 
     load->n = p->n;
+    load->off = entries_of_e(p);
     load->count = chunk->count;
     if (p->from == TSVD_HOST) {
         load->batch_ndim = 1;

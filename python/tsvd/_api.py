@@ -21,6 +21,7 @@ def svd(
     e=_MISSING,
     *,
     lower=False,
+    full_matrices=False,
     compute_uv=True,
     method="auto",
     eps=None,
@@ -40,7 +41,8 @@ def svd(
     """Singular value decomposition of bidiagonal matrices.
 
     ``B = diag(d) + diag(e, 1) = L @ diag(s) @ R`` with L and R orthogonal and
-    s descending. B is never formed.
+    s descending. B is never formed. It is square, or has one column more than
+    rows, or one row more than columns, as Golub-Kahan-Lanczos and LSQR make it.
 
     Parameters
     ----------
@@ -51,11 +53,16 @@ def svd(
         never written. ``n = 0`` is allowed. Arrays of CuPy, PyTorch, JAX and of
         other libraries with DLPack or the CUDA array interface are taken where
         they lie, on the host or on a CUDA device.
-    e : array_like, shape (..., n-1)
-        The off-diagonal; shape (..., 0) for ``n <= 1``. The leading dimensions
-        of d and e are a batch of matrices and broadcast.
+    e : array_like, shape (..., n-1) or (..., n)
+        The off-diagonal; shape (..., 0) for ``n = 0``. With n entries B is
+        n x (n+1), or with lower (n+1) x n. The leading dimensions of d and e are
+        a batch of matrices and broadcast.
     lower : bool
         True: e is the sub-diagonal, ``B = diag(d) + diag(e, -1)``.
+    full_matrices : bool
+        True: with all values of an n x (n+1) matrix R is (n+1) x (n+1), and of an
+        (n+1) x n matrix L is; the last row of R, or column of L, is the null
+        vector. For square matrices it makes no difference.
     compute_uv : bool
         False: only s is computed and returned, as by `svdvals`.
     method : {"auto", "dc", "qr", "givens", "bisect", "twisted"}
@@ -138,8 +145,9 @@ def svd(
     Returns
     -------
     SVDResult or ndarray
-        ``(L, s, R)`` with shapes (..., n, k), (..., k), (..., k, n): new
-        C-contiguous arrays for the k selected values. k = n for all values, and
+        ``(L, s, R)`` with shapes (..., rows, k), (..., k), (..., k, columns): new
+        C-contiguous arrays for the k selected values of n. rows and columns are
+        those of B. k = n for all values, and
         k = 0 if the interval of "v" holds none. s alone if compute_uv is False.
         With full_output ``(result, info)``. They are arrays of the library of d,
         or of e, that has ``from_dlpack``, on the same device. Otherwise they are
@@ -176,7 +184,9 @@ def svd(
     -----
     Accuracy: with unit roundoff ``u`` and ``eps=None``, ``B - L @ diag(s) @ R``
     and the loss of orthogonality are small multiples of ``n u``, relative to
-    the norm of B. Every singular value, also a tiny one, is good to a few ulps.
+    the norm of B. Every singular value, also a tiny one, is good to a few ulps. A
+    matrix that is not square becomes so by n rotations first [5]_. They change
+    each value by a small multiple of ``n u`` of itself, and in most cases less.
 
     Signs: the entry of largest magnitude in each column of L is positive; if
     several are equal, the first of them. The same input and options give the
@@ -224,6 +234,8 @@ def svd(
     .. [4] P. R. Willems and B. Lang, "The MR3-GK algorithm for the bidiagonal
        SVD", ETNA 39 (2012), 1-21; B. N. Parlett and I. S. Dhillon, "Fernando's
        solution to Wilkinson's problem", Linear Algebra Appl. 267 (1997), 247-279.
+    .. [5] M. Gu and S. C. Eisenstat as above; E. Anderson et al., "LAPACK Users'
+       Guide", 3rd edition, SIAM (1999): dlasdq.
 
     Examples
     --------
@@ -244,6 +256,12 @@ def svd(
 
     >>> tsvd.svd(np.ones(5), np.ones(4), select="i", select_range=(0, 1)).R.shape
     (2, 5)
+
+    A matrix of 3 rows and 4 columns, and its null vector:
+
+    >>> R = tsvd.svd(np.ones(3), np.ones(3), full_matrices=True).R
+    >>> np.round(R[3] / R[3, 0], 12)
+    array([ 1., -1.,  1., -1.])
     """
     if e is _MISSING or unknown:
         raise refusal("svd", unknown)
@@ -259,6 +277,7 @@ def svd(
         progress,
         tuning,
         lower=lower,
+        full=full_matrices and select == "a",
     )
     return _call.svd(_KIND, _core.svd, (d, e), options, select, select_range, device, stream, out)
 
@@ -289,7 +308,7 @@ def svdvals(
     ----------
     d : array_like, shape (..., n)
         The diagonal; see `svd` for dtypes, strides and batches.
-    e : array_like, shape (..., n-1)
+    e : array_like, shape (..., n-1) or (..., n)
         The off-diagonal.
     lower, method, eps, select, select_range, max_sweeps, device, stream, out, \
     check_finite, threads, progress, tuning
@@ -313,8 +332,8 @@ def svdvals(
 
     Notes
     -----
-    Accuracy: a few ulps for every value, however small. Work: O(n k) for k
-    values of each matrix. Memory: O(n).
+    Accuracy: a few ulps for every value, however small; of matrices that are not
+    square as of `svd`. Work: O(n k) for k values of each matrix. Memory: O(n).
 
     References
     ----------

@@ -56,6 +56,7 @@ class Vectors(Common, total=False):
     """Options of tsvd.svd with vectors."""
 
     lower: bool
+    full_matrices: bool
     method: Method
     out: tuple[Any, Any, Any] | None
 

@@ -217,6 +217,11 @@ def _operands(d, e):
     if d.dtype != e.dtype:
         dtype = torch.promote_types(d.dtype, e.dtype)
         d, e = d.to(dtype), e.to(dtype)
+    if d.ndim and e.ndim and d.shape[-1] == e.shape[-1] > 0:
+        raise ValueError(
+            "e must have one entry less than d: n x (n+1) and (n+1) x n matrices, which tsvd.svd "
+            "takes, have no derivatives here"
+        )
     if d.ndim and e.ndim and d.shape[:-1] != e.shape[:-1]:
         try:
             batch = torch.broadcast_shapes(d.shape[:-1], e.shape[:-1])

@@ -94,7 +94,7 @@ start_leaf(struct leaf_group *g, const struct cpu_dc *run, struct lane *lane)
         real extra = lane->e[rows - 1];
 
         for (int64_t i = rows - 1; i >= 0; i--) {
-            tsvdi_kernels()->turn(columns, dc_drop_step(i, lane->d, lane->e, &extra),
+            tsvdi_kernels()->turn(columns, extra_column_step(i, lane->d, lane->e, &extra),
                                   vector(g, lane, RIGHT, i), vector(g, lane, RIGHT, rows));
         }
     }

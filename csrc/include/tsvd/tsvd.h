@@ -420,7 +420,7 @@ typedef struct tsvd_plan {
  * What tsvd_svd() would do with these arguments.
  *
  * d, e      as for tsvd_svd(); data is not read and may be NULL
- * vectors   non-zero: L and R are wanted
+ * vectors   non-zero: L and R are wanted; 2: with the null vector, see there
  * plan      out.  Sizes that cannot be addressed give bytes of UINT64_MAX.  On TSVD_ERR_LIBRARY
  *           needs_blas is filled all the same
  *
@@ -461,12 +461,15 @@ typedef struct tsvd_info {
  *
  * handle    where to compute
  * d, e      the diagonals, (batch..., n) and (batch..., n-1), of one dtype and in one space, with
- *           any strides; the batch dimensions broadcast.  For n <= 1 e is empty, or NULL
+ *           any strides; the batch dimensions broadcast.  For n <= 1 e is empty, or NULL.  With n > 0
+ *           entries of e matrices have a column more than rows, n x (n+1), or with options.lower a
+ *           row more than columns
  * options   NULL: the defaults
- * L, s, R   out, (batch..., n, k), (batch..., k), (batch..., k, n) for the k wanted values:
+ * L, s, R   out, (batch..., rows, k), (batch..., k), (batch..., k, columns) for the k wanted values:
  *           C-contiguous, of the dtype of d, and all in one space.  That may be another than the
  *           space of d and e.  They overlap neither the input nor each other.  L and R are NULL if
- *           values alone are wanted
+ *           values alone are wanted.  If all values are wanted, R of n x (n+1) matrices may have
+ *           n + 1 rows, and L of (n+1) x n matrices n + 1 columns: the last one is the null vector
  * info      filled if not NULL
  * error     filled if not NULL and the status is not TSVD_OK
  *
@@ -476,7 +479,8 @@ typedef struct tsvd_info {
  *
  * Vectors of a part, k < n, are computed by AUTO, DC and TWISTED; QR and GIVENS refuse them.
  *
- * Accuracy  s to a few ulps each (all methods), below the smallest normal number the nearest
+ * Accuracy  s to a few ulps each (all methods), or with an extra row or column to a small multiple
+ *           of n u, relative to itself; below the smallest normal number the nearest
  *           number; infinity only from the next power of two above the largest number on.
  *           B - L S R and orthogonality to a small multiple of n u.
  * Signs     the entry of largest magnitude in each column of L is positive; if several are equal,
@@ -495,7 +499,7 @@ TSVD_API tsvd_status tsvd_svd(tsvd_handle *handle, const tsvd_array *d, const ts
 /*
  * Which values of one matrix lie in (low, high]: the range for tsvd_options.
  *
- * d, e          (n) and (n-1), as for tsvd_svd()
+ * d, e          (n) and (n-1) or (n), as for tsvd_svd()
  * options       NULL: the defaults; only check_finite is read
  * low, high     the bounds, in the units of B and of any sign.  An infinite one bounds nothing.
  *               TSVD_ERR_ARGUMENT unless low < high

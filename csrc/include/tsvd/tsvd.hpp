@@ -371,13 +371,16 @@ struct options : tsvd_options {
 /* ---- results ---- */
 
 /* L diag(s) R of each matrix, one after the other, row by row: of matrix m
-       L(i, j) is L[(m n + i) k + j],   s(j) is s[m k + j],   R(j, i) is R[(m k + j) n + i]. */
+       L(i, j) is L[(m rows + i) k + j],   s(j) is s[m k + j],
+       R(j, i) is R[(m k + j) columns + i]. */
 template <class real> struct result {
     std::vector<real> L, s, R;
-    std::int64_t n;        /* order of every matrix */
-    std::int64_t k;        /* values of each: n, or options::count */
-    std::int64_t matrices; /* in the batch; 1 without a batch */
-    tsvd_info info;        /* what was done */
+    std::int64_t n;             /* values of every matrix */
+    std::int64_t rows, columns; /* of every matrix: n, but n + 1 on the longer side if e has n
+                                   entries */
+    std::int64_t k;             /* values of each: n, or options::count */
+    std::int64_t matrices;      /* in the batch; 1 without a batch */
+    tsvd_info info;             /* what was done */
 };
 
 /* Values first .. first + count - 1; for the fields of this name in options. */
@@ -433,6 +436,22 @@ template <class real> struct problem {
     std::int64_t n() const noexcept
     {
         return d.shape[d.ndim - 1];
+    }
+
+    /* 1 if there is a column more than rows, or of lower matrices a row more than columns. */
+    std::int64_t extra() const noexcept
+    {
+        return n() > 0 && e.shape[e.ndim - 1] == n() ? 1 : 0;
+    }
+
+    std::int64_t rows(const options &o) const noexcept
+    {
+        return n() + (o.lower ? extra() : 0);
+    }
+
+    std::int64_t columns(const options &o) const noexcept
+    {
+        return n() + (o.lower ? 0 : extra());
     }
 
     /* The batch dimensions, broadcast; if they do not fit together, the library says so. */
@@ -566,8 +585,8 @@ compute(handle &h, const problem<real> &p, const array<real> *L, const array<rea
     tsvd_error e = {};
 
     if (L != nullptr && R != nullptr) {
-        L_array = shaped("L", *L, p.vectors(n, k));
-        R_array = shaped("R", *R, p.vectors(k, n));
+        L_array = shaped("L", *L, p.vectors(p.rows(o), k));
+        R_array = shaped("R", *R, p.vectors(k, p.columns(o)));
     }
     c.check(tsvd_svd(h.get(), &p.d, &p.e, c.get(), L != nullptr ? &L_array : nullptr, &s_array,
                      R != nullptr ? &R_array : nullptr, &info, &e),
@@ -599,14 +618,14 @@ result<real>
 compute(handle &h, const problem<real> &p, bool vectors, const options &o)
 {
     const tsvd_plan plan = make_plan(h, p, o, vectors); // checks all arguments
-    result<real> r = {{}, {}, {}, plan.n, plan.count, plan.matrices, {}};
+    result<real> r = {{}, {}, {}, plan.n, p.rows(o), p.columns(o), plan.count, plan.matrices, {}};
 
     resize_results(plan, [&] {
         const auto values = static_cast<std::size_t>(r.matrices * r.k);
 
         if (vectors) { // first, as they are what may not fit
-            r.L.resize(values * static_cast<std::size_t>(r.n));
-            r.R.resize(values * static_cast<std::size_t>(r.n));
+            r.L.resize(values * static_cast<std::size_t>(r.rows));
+            r.R.resize(values * static_cast<std::size_t>(r.columns));
         }
         r.s.resize(values);
     });
@@ -667,7 +686,8 @@ make_plan(handle &h, std::int64_t n, const options &o = {}, bool vectors = true)
  * h       where to compute
  * d, e    the diagonals, (batch..., n) and (batch..., n-1) on the host or on the handle's device,
  *         with any strides; the batch dimensions broadcast.  A container is one matrix; for n = 0
- *         that of e is empty too
+ *         that of e is empty too.  With n entries of e matrices are n x (n+1), or with o.lower
+ *         (n+1) x n
  * o       the defaults, where it is left out
  *
  * Returns the results in vectors of the host.
@@ -701,7 +721,7 @@ svdvals(handle &h, const array<const float> &d, const array<const float> &e, con
 /*
  * The same into arrays of the caller's, all on the host or all on the handle's device.
  *
- * L, s, R   (batch..., n, k), (batch..., k) and (batch..., k, n) for the k wanted values,
+ * L, s, R   (batch..., rows, k), (batch..., k) and (batch..., k, columns) for the k wanted values,
  *           C-contiguous; or of one dimension with as many entries, as a container is.  They share
  *           no memory with d, e and each other
  *
@@ -740,7 +760,7 @@ svdvals(handle &h, const array<const float> &d, const array<const float> &e, con
 /*
  * Which values of one matrix lie in (low, high]: the range for options.
  *
- * d, e        (n) and (n-1), as for svd()
+ * d, e        (n) and (n-1) or (n), as for svd()
  * low, high   in the units of B; an infinite one bounds nothing
  *
  * If there is none, the count of the range is 0.
