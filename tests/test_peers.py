@@ -1,4 +1,4 @@
-"""The tests that other projects have for their SVD and inverse, with tsvd.linalg in its place:
+"""The tests that other projects have for what tsvd.linalg has, with its functions in place:
 peers/run.py.
 
 NumPy and SciPy bring their tests along, and PyTorch its samples. Those of array-api-tests, CuPy and

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the tests that other projects have for their SVD and inverse, with tsvd.linalg in its place.
+"""Runs the tests that other projects have for what tsvd.linalg has, with tsvd's functions in place.
 
     tests/peers/run.py numpy                  of the installed NumPy
     tests/peers/run.py scipy                  of the installed SciPy
@@ -8,7 +8,7 @@
     tests/peers/run.py cupy FOLDER            of CuPy, in its unpacked sdist; needs CuPy and a GPU
     tests/peers/run.py jax FOLDER             of JAX, in a checkout of the installed release; needs
                                               absl-py
-    tests/peers/run.py torch                  PyTorch's samples of both, opinfo.py; needs expecttest
+    tests/peers/run.py torch                  PyTorch's samples, opinfo.py; needs expecttest
 
 Further arguments go to pytest. The exit status is pytest's.
 """
@@ -183,14 +183,34 @@ def run_array_api(folder, *arguments):
 # ---- CuPy ----
 
 
+CUPY_TESTS = (
+    "(TestSVD or TestInv or TestPinv or TestLstsq or TestMatrixRank or TestNorm or TestCond) "
+    # It expects the warning of NumPy 1 that the default of rcond will change.
+    "and not test_warn_rcond"
+)
+
+
 def run_cupy(folder, *arguments):
-    """TestSVD and TestInv of CuPy, which compare with NumPy's own functions."""
+    """The tests of CuPy for what tsvd.linalg has, which compare with NumPy's own functions."""
     import cupy
 
-    cupy.linalg.svd, cupy.linalg.inv = linalg.svd, linalg.inv
+    theirs = cupy.linalg.norm
+
+    def norm(*arguments, **options):
+        """tsvd's calls that of CuPy for norms that need no singular values."""
+        cupy.linalg.norm = theirs
+        try:
+            return linalg.norm(*arguments, **options)
+        finally:
+            cupy.linalg.norm = norm
+
+    for name in ("svd", "inv", "pinv", "lstsq", "matrix_rank", "cond"):
+        if hasattr(cupy.linalg, name):  # cond came late
+            setattr(cupy.linalg, name, getattr(linalg, name))
+    cupy.linalg.norm = norm
     folder = Path(folder).resolve() / "tests/cupy_tests/linalg_tests"
-    tests = folder / "test_decomposition.py", folder / "test_solve.py"
-    return Peer().run("--import-mode=importlib", *tests, "-k", "TestSVD or TestInv", *arguments)
+    tests = [folder / f"test_{name}.py" for name in ("decomposition", "solve", "norms")]
+    return Peer().run("--import-mode=importlib", *tests, "-k", CUPY_TESTS, *arguments)
 
 
 # ---- JAX ----
