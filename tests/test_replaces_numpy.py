@@ -65,8 +65,8 @@ def polynomial_interpolation(linalg):
 
 
 def principal_components(linalg):
-    """Of "PCA example with Iris Data-set", with other data: what PCA(whiten=True) computes, with the
-    signs of svd_flip.
+    """Of "PCA example with Iris Data-set", with other data: what PCA(whiten=True) computes, with
+    the signs of svd_flip.
     """
     rng = np.random.default_rng(0)
     X = rng.standard_normal((150, 4)) @ rng.standard_normal((4, 12)) + rng.standard_normal(12)
@@ -99,8 +99,8 @@ CERTIFIED = [
 
 
 def ordinary_least_squares(linalg):
-    """Of "Ordinary Least Squares", multicollinearity: OLS.fit(method="pinv") of Longley's data, whose
-    columns nearly depend on each other.
+    """Of "Ordinary Least Squares", multicollinearity: OLS.fit(method="pinv") of Longley's data,
+    whose columns nearly depend on each other.
     """
     data = np.array(LONGLEY.split(), float).reshape(16, 7)
     y, X = data[:, 0], np.column_stack([np.ones(16), data[:, 1:]])
