@@ -150,6 +150,9 @@ def test_pseudo_inverses_at_the_ends_of_the_range_of_numbers(dtype, device):
     both = np.stack([a * at[0], a * at[1], 0 * a]).astype(dtype)
     _, rank = linalg.pinvh(both, return_rank=True, device=device)
     assert np.array_equal(rank, [4, 4, 0])
+    constant = np.full((4, 4), info.max, dtype)  # the largest value is above all numbers
+    for function in (linalg.pinv, linalg.pinvh):
+        assert np.allclose(function(constant, device=device) * info.max, 1 / 16, rtol=1e-2)
 
 
 def test_pinvh_refuses_what_is_not_square(device):
