@@ -44,3 +44,15 @@ def device(request):
 def values_device(request):
     """Every device that computes values without vectors by all methods."""
     return request.param
+
+
+@pytest.fixture(params=["torch", "jax", pytest.param("cupy", marks=pytest.mark.cuda)])
+def other(request):
+    """Another library: what makes an array of it from one of NumPy, and what makes the reverse."""
+    module = pytest.importorskip(request.param)
+    if request.param == "torch":
+        return module.from_numpy, np.asarray
+    if request.param == "cupy":
+        return module.asarray, module.asnumpy
+    module.config.update("jax_enable_x64", True)
+    return module.numpy.asarray, np.asarray

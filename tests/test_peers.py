@@ -1,10 +1,11 @@
-"""The tests that other projects have for their SVD and inverse, with tsvd.linalg in its place:
+"""The tests that other projects have for what tsvd.linalg has, with its functions in place:
 peers/run.py.
 
-NumPy brings its tests along, and PyTorch its samples. Those of array-api-tests, CuPy and JAX run if
-an environment variable names the folder with a checkout, or with the unpacked sdist.
+NumPy and SciPy bring their tests along, and PyTorch its samples. Those of array-api-tests, CuPy and
+JAX run if an environment variable names the folder with a checkout, or with the unpacked sdist.
 """
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -58,6 +59,42 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
     status, printed = run("numpy", "-k", "TestSVD or TestInv", program=program)
     assert status == 1 and "failed" in printed, printed
+
+
+with_scipy_tests = pytest.mark.skipif(
+    importlib.util.find_spec("scipy.linalg.tests") is None, reason="SciPy without its tests"
+)
+
+
+@with_scipy_tests
+def test_scipy():
+    status, printed = run("scipy")
+    assert status == 0, printed
+    assert int(re.search(r"(\d+) passed", printed)[1]) >= 200, printed
+    assert "skipped" not in printed, printed
+
+
+@with_scipy_tests
+def test_each_test_of_scipy_calls_a_function_of_tsvd():
+    """Where these fail, every test does."""
+    program = """
+import functools, runpy, sys
+from tsvd import linalg
+
+def failing(function):
+    @functools.wraps(function)
+    def fails(*arguments, **options):
+        raise RuntimeError
+    return fails
+
+for name in linalg.__all__:
+    if callable(getattr(linalg, name)):
+        setattr(linalg, name, failing(getattr(linalg, name)))
+sys.argv.pop(0)
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+    status, printed = run("scipy", "--tb=no", program=program)
+    assert status == 1 and "failed" in printed and "passed" not in printed, printed
 
 
 @pytest.mark.slow

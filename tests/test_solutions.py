@@ -6,36 +6,15 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 from testing.dense_families import FAMILIES, make
 from testing.measures import dense_value_bound
+from testing.ranks import TYPES, adjoint, numbers, of_rank, size
 from tsvd import linalg
 
-DTYPES = ("float32", "float64", "complex64", "complex128")
-every_dtype = pytest.mark.parametrize("dtype", DTYPES)
+every_dtype = pytest.mark.parametrize("dtype", TYPES)
 SHAPES = [(1, 1), (3, 3), (6, 4), (4, 6), (33, 33), (60, 40), (40, 60), (300, 40), (40, 300)]
-
-
-def numbers(shape, dtype, seed=0):
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal(shape)
-    return (x + 1j * rng.standard_normal(shape) if "complex" in dtype else x).astype(dtype)
-
-
-def of_rank(rank, shape, dtype, seed=0):
-    """A matrix whose values are 1 to 2, and zeros."""
-    (*batch, m, n), wide = shape, "complex128" if "complex" in dtype else "float64"
-    U = np.linalg.qr(numbers((*batch, m, rank), wide, [seed, 1]))[0]
-    V = np.linalg.qr(numbers((*batch, n, rank), wide, [seed, 2]))[0]
-    return (U * np.linspace(2, 1, rank) @ V.swapaxes(-1, -2).conj()).astype(dtype)
-
-
-def size(x):
-    return np.sqrt((abs(x.astype(np.clongdouble)) ** 2).sum((-2, -1)))
-
-
-def adjoint(x):
-    return x.swapaxes(-1, -2).conj()
 
 
 # ---- the pseudo-inverse ----
@@ -101,6 +80,94 @@ def test_pinv_of_nothing(shape, device):
     X, rank = linalg.pinv(np.zeros(shape, "float32"), return_rank=True, device=device)
     assert X.dtype == "float32" and X.shape == (*shape[:-2], shape[-1], shape[-2])
     assert np.array_equal(rank, np.zeros(shape[:-2], int))
+
+
+def test_pinv_adds_an_absolute_threshold(device):
+    a = np.diag([4.0, 2.0, 1.0, 1e-3])
+    for atol, rtol, rank in ((0, 0, 4), (1.5, 0, 2), (1, 0.3, 1), (0.5, 0.3, 2), (5, 0, 0)):
+        for function in (linalg.pinv, linalg.pinvh):
+            given = {"atol": atol, "rtol": rtol, "return_rank": True, "device": device}
+            assert function(a, **given)[1] == rank
+            far = {**given, "atol": atol * 2.0**-500}
+            assert function(a * 2.0**-500, **far)[1] == rank
+            both = {**given, "atol": [atol, 0.0]}
+            assert np.array_equal(function(np.stack([a, a]), **both)[1][:1], [rank])
+    for function in (linalg.pinv, linalg.pinvh):
+        with pytest.raises(ValueError, match="atol must not be negative"):
+            function(a, atol=-1.0)
+    with pytest.raises(ValueError, match="rtol must not be negative"):
+        linalg.pinvh(a, rtol=[-1.0])
+
+
+# ---- the pseudo-inverse of Hermitian matrices ----
+
+
+def hermitian(rank, shape, dtype, seed=0):
+    """Eigenvalues 1 to 2 and -2 to -1, in turn, and zeros."""
+    *batch, n = shape
+    Q = np.linalg.qr(numbers((*batch, n, rank), dtype, seed))[0]
+    a = (Q * (np.linspace(2, 1, rank) * (-1) ** np.arange(rank))) @ adjoint(Q)
+    return ((a + adjoint(a)) / 2).astype(dtype)
+
+
+@every_dtype
+@pytest.mark.parametrize("shape", [(1,), (3,), (16,), (33,), (90,), (5, 4), (2, 70)])
+def test_pinvh_of_every_rank(shape, dtype, device):
+    n = shape[-1]
+    for rank in {0, 1, n // 2, n}:
+        a = hermitian(rank, shape, dtype)
+        for lower in (True, False):
+            other = np.tri(n, k=-1, dtype=bool)
+            spoilt = np.where(other.T if lower else other, math.nan, a)
+            if "complex" in dtype:
+                spoilt = spoilt + 3j * np.eye(n)  # of the diagonal the real part counts
+            X, found = linalg.pinvh(
+                spoilt.astype(dtype), lower=lower, return_rank=True, device=device
+            )
+            assert (np.asarray(found) == rank).all() and np.array_equal(X, adjoint(X))
+            check_pinv(a, X, 2)
+            assert np.array_equal(
+                X, linalg.pinvh(spoilt.astype(dtype), None, None, lower, device=device)
+            )
+
+
+def test_pinvh_is_that_of_scipy(device):
+    for seed, (n, rank) in enumerate([(1, 1), (5, 3), (40, 40), (70, 10)]):
+        a = hermitian(rank, (n,), "complex128", seed)
+        ours = linalg.pinvh(a, return_rank=True, device=device)
+        theirs = scipy.linalg.pinvh(a, return_rank=True)
+        assert ours[1] == theirs[1] and np.allclose(ours[0], theirs[0])
+
+
+@every_dtype
+def test_pseudo_inverses_at_the_ends_of_the_range_of_numbers(dtype, device):
+    info = np.finfo(dtype)
+    a = hermitian(4, (4,), dtype)
+    a, at = a / abs(a).max(), 2.0 ** np.array([info.maxexp - 1, info.minexp + 3])
+    for scale, function in itertools.product(at, (linalg.pinv, linalg.pinvh)):
+        X = function((a * scale).astype(dtype), device=device) * scale
+        assert np.allclose(X, function(a, device=device), rtol=1e-2)
+    both = np.stack([a * at[0], a * at[1], 0 * a]).astype(dtype)
+    _, rank = linalg.pinvh(both, return_rank=True, device=device)
+    assert np.array_equal(rank, [4, 4, 0])
+    constant = np.full((4, 4), info.max, dtype)  # the largest value is above all numbers
+    for function in (linalg.pinv, linalg.pinvh):
+        assert np.allclose(function(constant, device=device) * info.max, 1 / 16, rtol=1e-2)
+
+
+def test_pinvh_refuses_what_is_not_square(device):
+    for wrong in (np.ones((2, 3)), np.ones((2, 2, 1))):
+        with pytest.raises(np.linalg.LinAlgError, match="square"):
+            linalg.pinvh(wrong, device=device)
+    with pytest.raises(np.linalg.LinAlgError, match="1-dimensional"):
+        linalg.pinvh(np.ones(3))
+    lost = [[1.0, 0.0], [math.inf, 1.0]]
+    for function in (linalg.pinv, linalg.pinvh):
+        with pytest.raises(ValueError, match="NaN"):
+            function(lost, device=device)
+        assert np.isnan(function(lost, check_finite=False, device=device)).all()
+    for shape in ((0, 0), (3, 0, 0)):
+        assert linalg.pinvh(np.zeros(shape, "complex64"), device=device).shape == shape
 
 
 # ---- least squares ----
@@ -199,9 +266,9 @@ def test_lstsq_at_the_ends_of_the_range_of_numbers(shape, dtype, device):
     a, b = a / abs(a).max(), b / abs(b).max()
     right, _, rank, _ = linalg.lstsq(a, b, device=device)
     close = {"rtol": 1e-2, "atol": 1e-3 * abs(right).max()}
-    for size in (info.max / 2, info.tiny, info.tiny * 2.0**-11):
-        size = dtype_of(size, dtype)
-        x, _, found, s = linalg.lstsq(a * size, b * size, device=device)
+    for scale in (info.max / 2, info.tiny, info.tiny * 2.0**-11):
+        scale = dtype_of(scale, dtype)
+        x, _, found, s = linalg.lstsq(a * scale, b * scale, device=device)
         assert found == rank and np.allclose(x, right, **close) and not np.isnan(s).any()
     both = np.stack([a * info.max / 2, a * info.tiny * 8, a]).astype(dtype)
     sides = np.stack([b * info.max / 2, b * info.tiny * 8, b]).astype(dtype)
@@ -366,30 +433,23 @@ def test_norms_along_axes(device):
 # ---- arrays of other libraries ----
 
 
-@pytest.mark.parametrize("library", ["torch", "jax", pytest.param("cupy", marks=pytest.mark.cuda)])
-def test_results_are_arrays_of_the_library(library):
-    module = pytest.importorskip(library)
-    if library == "jax":
-        module.config.update("jax_enable_x64", True)
-        make_one = module.numpy.asarray
-    else:
-        make_one = module.from_numpy if library == "torch" else module.asarray
-
-    def host(x):
-        return x.get() if library == "cupy" else np.asarray(x)
-
-    for dtype, (m, n) in itertools.product(DTYPES, ((6, 4), (4, 6), (50, 40), (40, 50))):
+def test_results_are_arrays_of_the_library(other):
+    make_one, host = other
+    for dtype, (m, n) in itertools.product(TYPES, ((6, 4), (4, 6), (50, 40), (40, 50))):
         a, b = of_rank(4, (m, n), dtype), numbers((m, 2), dtype, 1)
         given, right = make_one(a), make_one(b)
         tolerance = {"rtol": 0, "atol": 2e4 * np.finfo(dtype).eps}
-        found = linalg.pinv(given), *linalg.lstsq(given, right)
+        whole = hermitian(4, (m,), dtype)
+        found = linalg.pinv(given), linalg.pinvh(make_one(whole)), *linalg.lstsq(given, right)
         assert all(type(x) is type(given) for x in found)
-        expected = linalg.pinv(a), *linalg.lstsq(a, b)
+        expected = linalg.pinv(a), linalg.pinvh(whole), *linalg.lstsq(a, b)
         for x, y in zip(found, expected, strict=True):
             assert np.allclose(host(x), y, **tolerance) and np.shape(host(x)) == np.shape(y)
         far = linalg.lstsq(given * 2.0**-100, right * 2.0**-110)[0]
-        assert np.allclose(host(far) * 2.0**10, expected[1], **tolerance)
-        assert int(linalg.matrix_rank(given)) == 4
+        assert np.allclose(host(far) * 2.0**10, expected[2], **tolerance)
+        for rank, x in ((4, given), (1, right[0]), (0, 0 * right[0])):
+            found = linalg.matrix_rank(x)
+            assert type(found) is type(given) and int(found) == rank
         for order in (2, -2, "nuc", "fro"):
             assert np.allclose(
                 host(linalg.norm(given, order)), np.linalg.norm(a, order), **tolerance

@@ -1,4 +1,4 @@
-"""What solves linear equations by the singular values: the pseudo-inverse, and least squares."""
+"""What solves linear equations by the singular values: pseudo-inverses, and least squares."""
 
 from __future__ import annotations
 
@@ -7,14 +7,11 @@ import math
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from . import _space
+from . import _arrays, _space
 from ._api import svd as bidiagonal_svd
 from ._dense import bidiagonalize, svd
 
 _UNSET = object()
-
-# Up to this order, or as many entries, the SVD is faster than a reduction that is kept.
-_SMALL = 64
 
 
 def pinv(
@@ -23,14 +20,16 @@ def pinv(
     hermitian=False,
     *,
     rtol=_UNSET,
+    atol=None,
     return_rank=False,
+    check_finite=True,
     device=None,
     threads=None,
 ):
     """Moore-Penrose pseudo-inverse of dense matrices.
 
-    The first three arguments and `rtol` are those of `numpy.linalg.pinv`, and
-    `return_rank` is of `scipy.linalg.pinv`.
+    The first three arguments and `rtol` are those of `numpy.linalg.pinv`; `atol`,
+    `return_rank` and `check_finite` are those of `scipy.linalg.pinv`.
 
     Parameters
     ----------
@@ -42,8 +41,12 @@ def pinv(
         a value. (NumPy's default for `rcond` is 1e-15, also for float32.)
     hermitian : bool
         The matrices are square and said to be symmetric; all entries are read.
+    atol : float or array_like, shape (...), optional
+        What is added to the threshold, in the units of a, not negative. None: 0.
     return_rank : bool
         True: return also how many values did not count as zero.
+    check_finite : bool
+        False: a matrix that holds NaN or infinity is no error, and gets NaN.
     device, threads
         As in `svd`.
 
@@ -56,12 +59,13 @@ def pinv(
     Raises
     ------
     ValueError
-        `rcond` and `rtol` are both given; as of `svd`.
+        `rcond` and `rtol` are both given; `atol` is negative; as of `svd`.
     LinAlgError, TypeError, MemoryError, RuntimeError
         As of `svd`.
 
     See Also
     --------
+    pinvh : Of Hermitian matrices, from one triangle.
     lstsq : Solves equations without the pseudo-inverse.
 
     Notes
@@ -83,18 +87,137 @@ def pinv(
     """
     if rtol is not _UNSET and rcond is not None:
         raise ValueError("`rtol` and `rcond` can't be both set.")
+    _refuse_negative("atol", atol)
     a, space, wrap = _space.given("a", a)
+    a = _space.matrices("a", a)
     name, rcond = ("rtol", rtol) if rcond is None and rtol is not _UNSET else ("rcond", rcond)
-    U, s, Vh = svd(a, full_matrices=False, hermitian=hermitian, device=device, threads=threads)
-    counts = _space.counting(name, _space.least_part(a, s) if rcond is None else rcond, s)
-    rank = counts.sum(-1)
-    with np.errstate(over="ignore"):
+    options = {"check_finite": check_finite, "device": device, "threads": threads}
+    X, rank = _inverted(space, a, name, rcond, atol, options | {"hermitian": hermitian})
+    return (wrap(X), rank) if return_rank else wrap(X)
+
+
+def pinvh(
+    a,
+    atol=None,
+    rtol=None,
+    lower=True,
+    return_rank=False,
+    check_finite=True,
+    *,
+    device=None,
+    threads=None,
+):
+    """Moore-Penrose pseudo-inverse of dense Hermitian, or real symmetric, matrices.
+
+    The first six arguments and the result are those of `scipy.linalg.pinvh`.
+
+    Parameters
+    ----------
+    a : array_like, shape (..., n, n)
+        The matrices, of which one triangle is read; see `svd` for dtypes, batches and
+        arrays of other libraries. The diagonal counts as real.
+    atol, rtol : float or array_like, shape (...), optional
+        Eigenvalues whose magnitude is up to ``atol + rtol * s1`` count as zero, s1
+        being the largest magnitude. None: 0 and ``n eps``. They are not negative.
+    lower : bool
+        The triangle that is read: True the lower one, False the upper one.
+    return_rank : bool
+        True: return also how many values did not count as zero.
+    check_finite : bool
+        False: a matrix that holds NaN or infinity is no error, and gets NaN.
+    device, threads
+        As in `svd`.
+
+    Returns
+    -------
+    ndarray, shape (..., n, n)
+        The pseudo-inverses, exactly Hermitian; an array of the library of a, and of
+        the subclass of ndarray that a is of. With return_rank ``(X, rank)``, rank of
+        shape (...).
+
+    Raises
+    ------
+    LinAlgError
+        The matrices are not square; as of `svd`.
+    ValueError
+        `atol` or `rtol` is negative; as of `svd`.
+    TypeError, MemoryError, RuntimeError
+        As of `svd`.
+
+    See Also
+    --------
+    pinv : Of all matrices.
+
+    Notes
+    -----
+    The singular values of a Hermitian matrix are the magnitudes of its eigenvalues.
+    So the threshold is that of SciPy, and ``V diag(1 / s) U^H`` is what SciPy makes
+    of the eigenvalues [1]_.
+
+    References
+    ----------
+    .. [1] G. H. Golub and C. F. Van Loan, "Matrix Computations", 4th edition,
+       Johns Hopkins University Press (2013), section 5.5.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tsvd import linalg
+    >>> np.round(linalg.pinvh([[1.0, 9.0], [2.0, 4.0]]), 12) + 0.0
+    array([[0.04, 0.08],
+           [0.08, 0.16]])
+    """
+    _refuse_negative("atol", atol)
+    _refuse_negative("rtol", rtol)
+    a, space, wrap = _space.given("a", a)
+    a = _space.matrices("a", a)
+    if a.shape[-1] != a.shape[-2]:
+        raise LinAlgError("Last 2 dimensions of the array must be square")
+    a = _of_triangle(space, a, lower)
+    options = {"check_finite": check_finite, "device": device, "threads": threads}
+    X, rank = _inverted(space, a, "rtol", rtol, atol, options)
+    X = wrap(_space.hermitian_part(space, X))
+    return (X, rank) if return_rank else X
+
+
+def _inverted(space, a, name, part, atol, options):
+    """The pseudo-inverses, and the ranks. name: what the caller calls the part of s1."""
+    part = _space.least_part(a, a) if part is None else part
+    a, powers = _space.scaled(space, a)
+    U, s, Vh = svd(a, full_matrices=False, **options)
+    with np.errstate(all="ignore"):  # of infinite entries of the inverse
+        least = s[..., :1] * _space.along(name, part, s)
+        if atol is not None:
+            least = least + _space.along("atol", _in_units(atol, powers), s)
+        counts = ~(s <= least)  # NaN counts, so that the inverse is NaN
+        rank = counts.sum(-1)
         inverse = 1 / space.where(counts, s, math.inf)
         if s.ndim == 1:  # of one matrix no more vectors than the rank
             U, inverse, Vh = U[:, :rank], inverse[:rank], Vh[:rank]
         adjoint = _space.adjoint
         X = (adjoint(space, Vh) * inverse[..., None, :]) @ adjoint(space, U)
-    return (wrap(X), rank) if return_rank else wrap(X)
+        return _space.by_power(X, -powers), rank
+
+
+def _in_units(atol, powers):
+    """atol for the scaled matrices."""
+    return np.ldexp(_space.on_host(atol), -powers) if np.any(powers) else atol
+
+
+def _refuse_negative(name, x):
+    if x is not None and (_space.on_host(x) < 0).any():
+        raise ValueError(f"{name} must not be negative")
+
+
+def _of_triangle(space, a, lower):
+    """The Hermitian matrices that have this triangle. Nothing else is read."""
+    strict = np.tri(a.shape[-1], k=-1, dtype=bool)
+    other = _arrays.from_host(strict.T if lower else strict, a)
+    whole = space.where(other, _space.adjoint(space, a), a)
+    if not _space.is_complex(a):
+        return whole
+    diagonal = _arrays.from_host(np.eye(a.shape[-1], dtype=bool), a)
+    return space.where(diagonal, _space.in_type_of(a, a.real), whole)
 
 
 def lstsq(a, b, rcond=None, *, device=None, threads=None):
@@ -163,12 +286,7 @@ def lstsq(a, b, rcond=None, *, device=None, threads=None):
     >>> np.round(x, 12), np.round(residuals, 12), int(rank)
     (array([ 1.  , -0.95]), array([0.05]), 2)
     """
-    a, space, _ = _space.given("a", a)
-    b, other, wrap = _space.given("b", b)
-    if space is not other:
-        raise TypeError(
-            f"a is an array of {space.__name__}, and b of {other.__name__}: they must be of one"
-        )
+    (a, space, _), (b, _, wrap) = _space.given_both("a", a, "b", b)
     vector = b.ndim == 1
     b = b[:, None] if vector else b
     if a.ndim < 2 or b.ndim != a.ndim or a.shape[:-1] != b.shape[:-1]:
@@ -191,8 +309,7 @@ def _solved(space, a, b, rcond, options):
     eps = _space.eps_of(a)
     if rcond is None:
         rcond = _space.least_part(a, a)
-    m, n = a.shape[-2:]
-    small = max(m, n) <= _SMALL or m * n <= _SMALL**2
+    small = _space.is_small(a)
     single = small and space is np and _space.is_single(a)
     like = a
     if single:  # as NumPy does it: of small matrices it costs little

@@ -8,6 +8,7 @@ import sys
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
 from . import _arrays
 
@@ -17,6 +18,9 @@ EPS |= {"complex64": EPS["float32"], "complex128": EPS["float64"]}
 # A matrix is scaled if its largest entry is outside 2^-FAR to 2^FAR, so that sums of products
 # neither overflow nor underflow.
 _FAR = {EPS["float32"]: 40, EPS["float64"]: 400}
+
+# Up to this order, or as many entries, the SVD is faster than a reduction that is kept.
+_SMALL = 64
 
 
 class Given(NamedTuple):
@@ -44,6 +48,36 @@ def given(name, x):
 
 def _same(x):
     return x
+
+
+def given_both(a_name, a, b_name, b):
+    """Two arrays of one library."""
+    a, b = given(a_name, a), given(b_name, b)
+    if a.space is not b.space:
+        raise TypeError(
+            f"{a_name} is an array of {a.space.__name__}, and {b_name} of {b.space.__name__}: "
+            "they must be of one"
+        )
+    return a, b
+
+
+def matrices(name, x):
+    """x in the type that it is computed in; refuses vectors and numbers."""
+    if x.ndim < 2:
+        raise LinAlgError(
+            f"{name}: {x.ndim}-dimensional array given. Array must be at least two-dimensional"
+        )
+    return computed(name, x)
+
+
+def refuse_not_finite(space, name, x):
+    if not bool(space.isfinite(x).all()):
+        raise ValueError(f"{name} must not hold NaN or infinity")
+
+
+def is_small(x):
+    m, n = x.shape[-2:]
+    return max(m, n) <= _SMALL or m * n <= _SMALL**2
 
 
 # ---- types ----
@@ -106,6 +140,18 @@ def adjoint(space, x):
     return space.swapaxes(space.conj(x) if is_complex(x) else x, -1, -2)
 
 
+def hermitian_part(space, x):
+    """The nearest Hermitian matrix. Its entries mirror each other to the last bit."""
+    return 0.5 * x + 0.5 * adjoint(space, x)
+
+
+def on_host(x):
+    """A few numbers as an array of NumPy."""
+    if not hasattr(x, "tolist"):
+        return np.asarray(x)
+    return np.reshape(x.tolist(), tuple(x.shape))
+
+
 def along(name, x, like):
     """A number, or an array of one for each matrix, to be compared with their values, `like`."""
     if isinstance(x, (int, float)):
@@ -134,19 +180,33 @@ def counting(name, part, s):
     return s > s[..., :1] * along(name, part, s)
 
 
+def _exponents(space, x, axes):
+    """The power of two that brings the largest entry along the axes into [1/2, 1).
+
+    0 where that is zero or not finite.
+    """
+    size = space.maximum(abs(x.real), abs(x.imag)) if is_complex(x) else abs(x)
+    largest = space.amax(size, axes)
+    return space.where((largest > 0) & (largest < math.inf), space.frexp(largest)[1], 0)
+
+
 def scaled(space, x):
     """x 2^-k and k, with a power for each matrix: 0 if its entries are not far from 1."""
     if 0 in x.shape:
         return x, 0
-    size = space.maximum(abs(x.real), abs(x.imag)) if is_complex(x) else abs(x)
-    largest = space.amax(size, (-2, -1))
-    exponent = space.frexp(largest)[1]
-    far = (abs(exponent) > _FAR[eps_of(x)]) & (largest > 0) & (largest < math.inf)
+    exponent = _exponents(space, x, (-2, -1))
+    far = abs(exponent) > _FAR[eps_of(x)]
     if not bool(far.any()):
         return x, 0
-    powers = [int(k) for k in space.where(far, exponent, 0).reshape(-1)]
-    powers = np.array(powers).reshape(tuple(x.shape[:-2]))
+    powers = on_host(space.where(far, exponent, 0))
     return by_power(x, -powers), powers
+
+
+def scaled_columns(space, x):
+    """x with each column times a power of two, so that its largest entry is near 1."""
+    if 0 in x.shape:
+        return x
+    return by_power(x, -on_host(_exponents(space, x, -2))[..., None, :])
 
 
 def by_power(x, powers):
@@ -155,6 +215,6 @@ def by_power(x, powers):
         return x
     powers = np.reshape(powers, np.shape(powers) + (1,) * (x.ndim - np.ndim(powers)))
     for part in (powers // 2, powers - powers // 2):
-        factor = np.ldexp(1.0, part).astype("float32" if is_single(x) else "float64")
+        factor = np.asarray(np.ldexp(1.0, part), "float32" if is_single(x) else "float64")
         x = x * _arrays.from_host(factor, x)
     return x

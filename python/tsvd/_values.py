@@ -57,10 +57,11 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None, device=None, threads
     """
     if tol is not None and rtol is not None:
         raise ValueError("`tol` and `rtol` can't be both set.")
-    A = _space.given("A", A).array
+    A, space, _ = _space.given("A", A)
     if A.ndim < 2:
         check_options(device, threads)
-        return int(bool((A != 0).any()))
+        rank = (A != 0).any().sum()
+        return int(rank) if space is np else rank
     s = svd(A, compute_uv=False, hermitian=hermitian, device=device, threads=threads)
     if tol is not None:
         return (s > _space.along("tol", tol, s)).sum(-1)

@@ -32,11 +32,18 @@ __all__ = [
     "bidiagonalize",
     "cond",
     "inv",
+    "low_rank",
     "lstsq",
     "matrix_norm",
     "matrix_rank",
     "norm",
+    "null_space",
+    "orth",
+    "orthogonal_procrustes",
     "pinv",
+    "pinvh",
+    "polar",
+    "subspace_angles",
     "svd",
     "svdvals",
 ]
@@ -379,7 +386,9 @@ def pinv(  # type: ignore[overload-overlap]
     hermitian: bool = False,
     *,
     rtol: Any = ...,
+    atol: ArrayLike | None = None,
     return_rank: Literal[False] = False,
+    check_finite: bool = True,
     device: Device | None = None,
     threads: int | None = None,
 ) -> Float64: ...
@@ -390,7 +399,9 @@ def pinv(  # type: ignore[overload-overlap]
     hermitian: bool = False,
     *,
     rtol: Any = ...,
+    atol: ArrayLike | None = None,
     return_rank: Literal[True],
+    check_finite: bool = True,
     device: Device | None = None,
     threads: int | None = None,
 ) -> tuple[Float64, Any]: ...
@@ -401,7 +412,9 @@ def pinv(
     hermitian: bool = False,
     *,
     rtol: Any = ...,
+    atol: ArrayLike | None = None,
     return_rank: Literal[False] = False,
+    check_finite: bool = True,
     device: Device | None = None,
     threads: int | None = None,
 ) -> Array: ...
@@ -412,7 +425,9 @@ def pinv(
     hermitian: bool = False,
     *,
     rtol: Any = ...,
+    atol: ArrayLike | None = None,
     return_rank: Literal[True],
+    check_finite: bool = True,
     device: Device | None = None,
     threads: int | None = None,
 ) -> tuple[Array, Any]: ...
@@ -423,7 +438,9 @@ def pinv(
     hermitian: bool = False,
     *,
     rtol: Any = ...,
+    atol: ArrayLike | None = None,
     return_rank: Literal[False] = False,
+    check_finite: bool = True,
     device: Device | None = None,
     threads: int | None = None,
 ) -> Float64: ...
@@ -434,7 +451,117 @@ def pinv(
     hermitian: bool = False,
     *,
     rtol: Any = ...,
+    atol: ArrayLike | None = None,
     return_rank: Literal[True],
+    check_finite: bool = True,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> tuple[Float64, Any]: ...
+@overload
+def pinvh(  # type: ignore[overload-overlap]
+    a: Integers,
+    atol: ArrayLike | None = None,
+    rtol: ArrayLike | None = None,
+    lower: bool = True,
+    return_rank: Literal[False] = False,
+    check_finite: bool = True,
+    *,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> Float64: ...
+@overload
+def pinvh(  # type: ignore[overload-overlap]
+    a: Integers,
+    atol: ArrayLike | None = None,
+    rtol: ArrayLike | None = None,
+    lower: bool = True,
+    *,
+    return_rank: Literal[True],
+    check_finite: bool = True,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> tuple[Float64, Any]: ...
+@overload
+def pinvh(  # type: ignore[overload-overlap]
+    a: Integers,
+    atol: ArrayLike | None,
+    rtol: ArrayLike | None,
+    lower: bool,
+    return_rank: Literal[True],
+    check_finite: bool = True,
+    *,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> tuple[Float64, Any]: ...
+@overload
+def pinvh(
+    a: Array,
+    atol: ArrayLike | None = None,
+    rtol: ArrayLike | None = None,
+    lower: bool = True,
+    return_rank: Literal[False] = False,
+    check_finite: bool = True,
+    *,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> Array: ...
+@overload
+def pinvh(
+    a: Array,
+    atol: ArrayLike | None = None,
+    rtol: ArrayLike | None = None,
+    lower: bool = True,
+    *,
+    return_rank: Literal[True],
+    check_finite: bool = True,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> tuple[Array, Any]: ...
+@overload
+def pinvh(
+    a: Array,
+    atol: ArrayLike | None,
+    rtol: ArrayLike | None,
+    lower: bool,
+    return_rank: Literal[True],
+    check_finite: bool = True,
+    *,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> tuple[Array, Any]: ...
+@overload
+def pinvh(
+    a: ArrayLike,
+    atol: ArrayLike | None = None,
+    rtol: ArrayLike | None = None,
+    lower: bool = True,
+    return_rank: Literal[False] = False,
+    check_finite: bool = True,
+    *,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> Float64: ...
+@overload
+def pinvh(
+    a: ArrayLike,
+    atol: ArrayLike | None = None,
+    rtol: ArrayLike | None = None,
+    lower: bool = True,
+    *,
+    return_rank: Literal[True],
+    check_finite: bool = True,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> tuple[Float64, Any]: ...
+@overload
+def pinvh(
+    a: ArrayLike,
+    atol: ArrayLike | None,
+    rtol: ArrayLike | None,
+    lower: bool,
+    return_rank: Literal[True],
+    check_finite: bool = True,
+    *,
     device: Device | None = None,
     threads: int | None = None,
 ) -> tuple[Float64, Any]: ...
@@ -499,6 +626,129 @@ def matrix_norm(
     device: Device | None = None,
     threads: int | None = None,
 ) -> Any: ...
+@overload
+def orth(  # type: ignore[overload-overlap]
+    A: Integers,
+    rcond: ArrayLike | None = None,
+    *,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> Float64: ...
+@overload
+def orth(
+    A: Array,
+    rcond: ArrayLike | None = None,
+    *,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> Array: ...
+@overload
+def orth(
+    A: ArrayLike,
+    rcond: ArrayLike | None = None,
+    *,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> Float64: ...
+@overload
+def null_space(  # type: ignore[overload-overlap]
+    A: Integers,
+    rcond: ArrayLike | None = None,
+    *,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> Float64: ...
+@overload
+def null_space(
+    A: Array,
+    rcond: ArrayLike | None = None,
+    *,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> Array: ...
+@overload
+def null_space(
+    A: ArrayLike,
+    rcond: ArrayLike | None = None,
+    *,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> Float64: ...
+def subspace_angles(
+    A: Any,
+    B: Any,
+    *,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> Any: ...
+@overload
+def polar(  # type: ignore[overload-overlap]
+    a: Integers,
+    side: Literal["right", "left"] = "right",
+    *,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> tuple[Float64, Float64]: ...
+@overload
+def polar(
+    a: Array,
+    side: Literal["right", "left"] = "right",
+    *,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> tuple[Array, Array]: ...
+@overload
+def polar(
+    a: ArrayLike,
+    side: Literal["right", "left"] = "right",
+    *,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> tuple[Float64, Float64]: ...
+def orthogonal_procrustes(
+    A: Any,
+    B: Any,
+    check_finite: bool = True,
+    *,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> tuple[Any, Any]: ...
+@overload
+def low_rank(  # type: ignore[overload-overlap]
+    a: Integers,
+    rank: Any = None,
+    *,
+    rtol: ArrayLike | None = None,
+    energy: ArrayLike | None = None,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> Float64: ...
+@overload
+def low_rank(
+    a: Array,
+    rank: Any = None,
+    *,
+    rtol: ArrayLike | None = None,
+    energy: ArrayLike | None = None,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> Array: ...
+@overload
+def low_rank(
+    a: ArrayLike,
+    rank: Any = None,
+    *,
+    rtol: ArrayLike | None = None,
+    energy: ArrayLike | None = None,
+    device: Device | None = None,
+    threads: int | None = None,
+) -> Float64: ...
 
 _Values = TypeVar("_Values", default=Array)
 

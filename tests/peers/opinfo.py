@@ -1,4 +1,4 @@
-"""PyTorch's own samples of linalg.svd, linalg.svdvals and linalg.inv, given to tsvd.
+"""PyTorch's own samples of functions of torch.linalg, given to those of tsvd.
 
 Results are compared with PyTorch's, derivatives with finite differences. Both go through the
 function that PyTorch has with each sample, which removes the phases of vectors. `run.py torch`
@@ -14,8 +14,53 @@ from torch.testing._internal.opinfo.definitions.linalg import op_db
 from tsvd import linalg
 from tsvd.torch import linalg_svd, linalg_svdvals
 
-OPS = {op.name: op for op in op_db}
-OURS = {"linalg.svd": linalg.svd, "linalg.svdvals": linalg.svdvals, "linalg.inv": linalg.inv}
+DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+
+
+# ---- tsvd's functions with PyTorch's arguments ----
+
+
+def pinv_of_product(a, b):
+    return linalg.pinv(a @ b.mT)
+
+
+def matrix_rank(a, *, atol=None, rtol=None, hermitian=False):
+    """Of two thresholds PyTorch takes the larger one."""
+    if atol is None or rtol is None:
+        return linalg.matrix_rank(a, atol, hermitian, rtol=rtol)
+    given = {"tol": atol}, {"rtol": rtol}
+    return torch.minimum(*(linalg.matrix_rank(a, hermitian=hermitian, **x) for x in given))
+
+
+def norm(a, ord=None, dim=None, keepdim=False, *, dtype=None):
+    return linalg.norm(a if dtype is None else a.to(dtype), ord, dim, keepdim)
+
+
+def matrix_norm(a, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None):
+    return norm(a, ord, dim, keepdim, dtype=dtype)
+
+
+def pinv_of_triangle(a, *, hermitian):
+    """PyTorch reads one triangle, and the samples are not Hermitian."""
+    assert hermitian
+    return linalg.pinvh(a)
+
+
+# (name, variant) of PyTorch's samples -> what is called.
+OURS = {
+    ("linalg.svd", ""): linalg.svd,
+    ("linalg.svdvals", ""): linalg.svdvals,
+    ("linalg.inv", ""): linalg.inv,
+    ("linalg.pinv", ""): linalg.pinv,
+    ("linalg.pinv", "singular"): pinv_of_product,
+    ("linalg.pinv", "hermitian"): pinv_of_triangle,
+    ("linalg.matrix_rank", ""): matrix_rank,
+    ("linalg.matrix_rank", "hermitian"): matrix_rank,
+    ("linalg.cond", ""): linalg.cond,
+    ("linalg.norm", ""): norm,
+    ("linalg.matrix_norm", ""): matrix_norm,
+}
+OPS = {(op.name, op.variant_test_name): op for op in op_db}
 # The vectors that complete the bases have no derivative: PyTorch's functions leave them out too.
 DIFFERENTIABLE = {
     "linalg.svd": lambda a, full_matrices: linalg_svd(a),
@@ -23,15 +68,16 @@ DIFFERENTIABLE = {
 }
 
 
-def samples(name, dtype, **options):
+def samples(op, device, dtype, **options):
     torch.manual_seed(0)
-    return OPS[name].sample_inputs("cpu", dtype, **options)
+    return op.sample_inputs(device, dtype, **options)
 
 
 def views(a):
     """a, and the same numbers laid out and marked otherwise."""
     yield a
-    yield a.mT.contiguous().mT
+    if a.ndim >= 2:
+        yield a.mT.contiguous().mT
     yield torch.stack([a, a], -1)[..., 0]
     if a.is_complex():
         yield a.conj().resolve_conj().conj()
@@ -42,27 +88,46 @@ def parts(result):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64, torch.complex128])
-@pytest.mark.parametrize("name", OURS)
-def test_results(name, dtype):
-    for sample in samples(name, dtype):
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("which", OURS, ids="-".join)
+def test_results(which, device, dtype):
+    op, function = OPS[which], OURS[which]
+    for sample in samples(op, device, dtype):
         compared, options = sample.output_process_fn_grad, sample.kwargs
-        theirs = OPS[name](sample.input, **options)
+        theirs = op(sample.input, *sample.args, **options)
         for a in views(sample.input):
-            ours = OURS[name](a, **options)
+            ours = function(a, *sample.args, **options)
             for x, y in zip(parts(ours), parts(theirs), strict=True):
-                assert (x.shape, x.dtype) == (y.shape, y.dtype)
+                assert (x.shape, x.dtype, x.device) == (y.shape, y.dtype, y.device)
             assert_close(compared(ours), compared(theirs))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64, torch.complex128])
+@pytest.mark.parametrize("device", DEVICES)
+def test_lstsq(device, dtype):
+    """All drivers have the solution, and "gelsd" the rest as tsvd has it."""
+    for sample in samples(OPS["linalg.lstsq", ""], device, dtype):
+        theirs = torch.linalg.lstsq(sample.input, *sample.args, **sample.kwargs)
+        for a in views(sample.input):
+            x, residuals, rank, s = linalg.lstsq(a, *sample.args)
+            assert_close(x, theirs.solution)
+            if theirs.residuals.numel() > 0:  # PyTorch leaves out those of any matrix of low rank
+                assert_close(residuals, theirs.residuals)
+            if sample.kwargs["driver"] == "gelsd":
+                assert_close(s, theirs.singular_values)
+                assert (torch.as_tensor(rank) == theirs.rank).all()
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
 @pytest.mark.parametrize("name", DIFFERENTIABLE)
 def test_derivatives(name, dtype):
     """Of first and second order, in reverse and forward mode."""
-    fast = OPS[name].gradcheck_fast_mode
-    for sample in samples(name, dtype, requires_grad=True):
+    op = OPS[name, ""]
+    for sample in samples(op, "cpu", dtype, requires_grad=True):
 
         def function(a, sample=sample):
             return sample.output_process_fn_grad(DIFFERENTIABLE[name](a, **sample.kwargs))
 
+        fast = op.gradcheck_fast_mode
         gradcheck(function, sample.input, check_forward_ad=True, fast_mode=fast)
         gradgradcheck(function, sample.input, check_fwd_over_rev=True, fast_mode=fast)

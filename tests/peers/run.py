@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Runs the tests that other projects have for their SVD and inverse, with tsvd.linalg in its place.
+"""Runs the tests that other projects have for what tsvd.linalg has, with tsvd's functions in place.
 
     tests/peers/run.py numpy                  of the installed NumPy
+    tests/peers/run.py scipy                  of the installed SciPy
     tests/peers/run.py array_api FOLDER       of array-api-tests, in a checkout with its submodule;
                                               needs ndindex and pytest-json-report
     tests/peers/run.py cupy FOLDER            of CuPy, in its unpacked sdist; needs CuPy and a GPU
     tests/peers/run.py jax FOLDER             of JAX, in a checkout of the installed release; needs
                                               absl-py
-    tests/peers/run.py torch                  PyTorch's samples of both, opinfo.py; needs expecttest
+    tests/peers/run.py torch                  PyTorch's samples, opinfo.py; needs expecttest
 
 Further arguments go to pytest. The exit status is pytest's.
 """
@@ -16,6 +17,7 @@ import os
 import sys
 import types
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -78,6 +80,82 @@ def run_numpy(*arguments):
     return NumPy().run("--pyargs", *modules, "-k", tests, *arguments)
 
 
+# ---- SciPy ----
+
+
+def scipy_lstsq(
+    a, b, cond=None, overwrite_a=False, overwrite_b=False, check_finite=True, lapack_driver=None
+):
+    """tsvd's lstsq, which is NumPy's, with SciPy's arguments and the shapes of its residuals.
+
+    SciPy computes longdouble in float64, and tsvd refuses it. "gelsy" gives neither values nor
+    residuals.
+    """
+    del overwrite_a, overwrite_b, check_finite
+    double = {"g": "float64", "G": "complex128"}
+    a, b = (x.astype(double.get(x.dtype.char, x.dtype)) for x in map(np.asarray, (a, b)))
+    x, residuals, rank, s = linalg.lstsq(a, b, cond)
+    if lapack_driver == "gelsy":
+        return x, residuals[..., :0], rank, None
+    return x, residuals[0] if b.ndim == 1 and residuals.size else residuals, rank, s
+
+
+class SciPy(Peer):
+    """The tests of scipy.linalg for the functions of tsvd.linalg that have its names and arguments,
+    and for lstsq.
+    """
+
+    NAMES = (
+        *("orth", "null_space", "subspace_angles", "polar", "orthogonal_procrustes"),
+        *("pinv", "pinvh", "lstsq"),
+    )
+    MODULES = "test_basic", "test_batch", "test_decomp", "test_decomp_polar", "test_procrustes"
+    TESTS = (
+        "test_orth or TestNullSpace or null_space or subspace_angles or polar or procrustes or "
+        "TestLstsq or lstsq or TestPinv or pinv or test_auto_rcond or test_matmat or fun_n_out"
+    )
+
+    SKIPPED: ClassVar = {
+        "test_null_space_options": "it names LAPACK's drivers, and tsvd has none of them",
+        "TestBatch and test_lstsq": "right-hand sides of a batch have its leading dimensions",
+    }
+
+    @pytest.hookimpl(trylast=True)  # when the others are deselected
+    def pytest_collection_modifyitems(self, items):
+        import scipy.linalg
+
+        ours = {name: getattr(linalg, name) for name in self.NAMES} | {"lstsq": scipy_lstsq}
+        ours_for = {getattr(scipy.linalg, name): function for name, function in ours.items()}
+        items[:] = [item for item in items if self.is_of_ours(item, ours_for)]
+        for item in items:
+            for name, function in ours.items():
+                if hasattr(item.module, name):
+                    setattr(item.module, name, function)
+            if getattr(item.module, "linalg", None) is scipy.linalg:
+                item.module.linalg = with_ours(scipy.linalg, **ours)
+
+    @staticmethod
+    def is_of_ours(item, ours_for):
+        """Whether a test whose argument is a function, or (function, number), is of one of ours.
+
+        The argument becomes ours.
+        """
+        params = item.callspec.params if hasattr(item, "callspec") else {}
+        for name, given in params.items():
+            function, *rest = given if isinstance(given, tuple) else (given,)
+            if callable(function) and name in ("fun", "fun_n_out", "pinv_"):
+                if function not in ours_for:
+                    return False
+                params[name] = (ours_for[function], *rest) if rest else ours_for[function]
+        return True
+
+
+def run_scipy(*arguments):
+    modules = [f"scipy.linalg.tests.{name}" for name in SciPy.MODULES]
+    tests = f"({SciPy.TESTS})" + "".join(f" and not ({name})" for name in SciPy.SKIPPED)
+    return SciPy().run("--pyargs", *modules, "-k", tests, *arguments)
+
+
 # ---- array-api-tests ----
 
 
@@ -105,14 +183,34 @@ def run_array_api(folder, *arguments):
 # ---- CuPy ----
 
 
+CUPY_TESTS = (
+    "(TestSVD or TestInv or TestPinv or TestLstsq or TestMatrixRank or TestNorm or TestCond) "
+    # It expects the warning of NumPy 1 that the default of rcond will change.
+    "and not test_warn_rcond"
+)
+
+
 def run_cupy(folder, *arguments):
-    """TestSVD and TestInv of CuPy, which compare with NumPy's own functions."""
+    """The tests of CuPy for what tsvd.linalg has, which compare with NumPy's own functions."""
     import cupy
 
-    cupy.linalg.svd, cupy.linalg.inv = linalg.svd, linalg.inv
+    theirs = cupy.linalg.norm
+
+    def norm(*arguments, **options):
+        """tsvd's calls that of CuPy for norms that need no singular values."""
+        cupy.linalg.norm = theirs
+        try:
+            return linalg.norm(*arguments, **options)
+        finally:
+            cupy.linalg.norm = norm
+
+    for name in ("svd", "inv", "pinv", "lstsq", "matrix_rank", "cond"):
+        if hasattr(cupy.linalg, name):  # cond came late
+            setattr(cupy.linalg, name, getattr(linalg, name))
+    cupy.linalg.norm = norm
     folder = Path(folder).resolve() / "tests/cupy_tests/linalg_tests"
-    tests = folder / "test_decomposition.py", folder / "test_solve.py"
-    return Peer().run("--import-mode=importlib", *tests, "-k", "TestSVD or TestInv", *arguments)
+    tests = [folder / f"test_{name}.py" for name in ("decomposition", "solve", "norms")]
+    return Peer().run("--import-mode=importlib", *tests, "-k", CUPY_TESTS, *arguments)
 
 
 # ---- JAX ----
@@ -157,6 +255,7 @@ def run_torch(*arguments):
 
 PEERS = {
     "numpy": run_numpy,
+    "scipy": run_scipy,
     "array_api": run_array_api,
     "cupy": run_cupy,
     "jax": run_jax,
