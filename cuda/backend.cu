@@ -8,22 +8,12 @@ static tsvd_status
 cuda_open(struct tsvd_context *ctx)
 {
     struct cuda_call *call = cuda_of(ctx);
-    const struct svd_problem *p = ctx->problem;
-    const size_t values = (size_t)p->batch.matrices * (size_t)p->k * sizeof(real);
-    void *const results[] = {p->L, p->s, p->R}; /* the first transfer of L has parts of all rows */
     tsvd_status ret = TSVD_OK;
 
     ctx->worker_state = call->error; /* of the call that this one is part of, or of this one */
     call->error = ctx->error;
-    call->threads = p->call.handle->threads;
-    if (p->call.to == TSVD_HOST && ctx->plan->reported.result_bytes > PREFAULT_BYTES) {
-        for (int i = 0; i < 3; i++) {
-            if (results[i] != NULL) {
-                TSVD_TRY(
-                    tsvdi_cuda_prefault(call, results[i], i == 1 ? values : values * (size_t)p->n));
-            }
-        }
-    }
+    call->threads = ctx->call->handle->threads;
+    TSVD_TRY(cuda_prefault_results(ctx, ctx->problem));
 out:
     return ret;
 }

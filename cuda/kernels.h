@@ -207,6 +207,26 @@ tsvd_status tsvdi_cuda_load_chunk(struct tsvd_context *ctx, struct chunk *chunk)
 tsvd_status tsvdi_cuda_load_fill(struct tsvd_context *ctx, int64_t i, int kind, struct results to);
 tsvd_status tsvdi_cuda_load_fill_nan(struct tsvd_context *ctx, int64_t count, real *d_x);
 
+/* Says that the results of a problem will go to the host, if they will and are large. */
+static inline tsvd_status
+cuda_prefault_results(struct tsvd_context *ctx, const struct svd_problem *p)
+{
+    const size_t values = (size_t)p->batch.matrices * (size_t)p->k * sizeof(real);
+    /* the first transfer of L has parts of all rows */
+    void *const results[] = {p->L, p->s, p->R};
+    const size_t bytes[] = {values * (size_t)p->rows, values, values * (size_t)p->columns};
+    const bool large = ctx->plan->reported.result_bytes > PREFAULT_BYTES;
+    tsvd_status ret = TSVD_OK;
+
+    for (int i = 0; i < 3 && large && p->call.to == TSVD_HOST; i++) {
+        if (results[i] != NULL) {
+            TSVD_TRY(tsvdi_cuda_prefault(cuda_of(ctx), results[i], bytes[i]));
+        }
+    }
+out:
+    return ret;
+}
+
 /* Copies results to the host.  Large ones are still in flight on return (runtime/sender.h):
    tsvdi_cuda_free_after_downloads() must give back their memory. */
 static inline tsvd_status

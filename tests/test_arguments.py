@@ -309,9 +309,9 @@ NAN, INF = np.nan, np.inf
 @pytest.mark.parametrize(
     ("d", "e"),
     [
-        (np.ones(4), np.ones(4)),
+        (np.ones(4), np.ones(5)),
         (np.ones(4), np.ones(2)),
-        (np.ones(1), np.ones(1)),
+        (np.ones(1), np.ones(2)),
         (np.ones(0), np.ones(1)),
         (np.float64(1), np.ones(0)),
         (np.ones(1), np.float64(1)),

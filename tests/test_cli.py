@@ -460,7 +460,7 @@ def test_moves_a_bar(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("d", "e", "named"),
     [
-        (np.ones(3), np.ones(3), "e"),
+        (np.ones(3), np.ones(4), "e"),
         (np.ones(3), np.ones(2, complex), "complex"),
         (np.array([1, np.nan, 1]), np.ones(2), "(?i)nan|inf|finite"),
         (np.ones(3), None, "e.npy"),

@@ -62,6 +62,15 @@ def sweep(A):
 """
 
 PROGRAMS = {
+    "an extra column": """
+for dtype in (np.float64, np.float32):
+    for shape in ((1,), (5,), (40,), (150,), (3, 33), (90, 20)):
+        d, e = rng.random((2, *shape)).astype(dtype)
+        for lower in (False, True):
+            for full in (False, True):
+                tsvd.svd(d, e, lower=lower, full_matrices=full, device="cuda")
+            tsvd.svdvals(Raw(d), Raw(e), lower=lower)
+""",
     "givens": """
 for dtype in (np.float64, np.float32):
     for n, blocks, eps in ((2, 1, 1e-3), (5, 2, 0.1), (40, 1, 0.1), (70, 3, 0.1), (130, 7, 0.2)):

@@ -34,6 +34,7 @@ ALLOWED = {
 # The rooms of a back end, each beside what it uses of the others.
 ROOMS = {
     "load": set(),
+    "extra": set(),
     "givens": set(),
     "rotations": set(),
     "dc": set(),

@@ -103,8 +103,8 @@ struct extra_column {
 struct extra_ops {
     tsvd_space space; /* where the results of the square matrices go */
 
-    /* Takes the workspace of a worker; end() gives it back, and is due also after a failure.  asked:
-       the problem of the caller. */
+    /* Takes the workspace of a worker; end() gives it back, and is due also after a failure.
+       asked: the problem of the caller. */
     tsvd_status (*begin)(struct tsvd_context *ctx, const struct svd_problem *asked,
                          struct extra_column *extra);
     void (*end)(struct tsvd_context *ctx, struct extra_column *extra);

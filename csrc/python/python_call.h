@@ -50,7 +50,8 @@ int tsvdi_call_begin_reduced(struct call *call, PyObject *module, const struct c
 /* Takes the input, and a handle of the device. */
 int tsvdi_call_take(struct call *call);
 
-/* The wanted values, for the shape that call->arrays has, and whether vectors are wanted in full. */
+/* The wanted values, for the shape that call->arrays has, and whether vectors are wanted in
+   full. */
 int tsvdi_call_range(struct call *call);
 
 /* The rest: (L, s, R) or s, and with full_output a pair of that and a dict; NULL on failure. */

@@ -123,6 +123,18 @@ out:
     return ret;
 }
 
+/* Whether a square matrix has another factor than 1. */
+static bool
+is_scaled(const struct extra_column *extra, int64_t count)
+{
+    bool scaled = false;
+
+    for (int64_t i = 0; i < count; i++) {
+        scaled = scaled || extra->power[i] != 0;
+    }
+    return scaled;
+}
+
 /* The same on the host, which is faster for few matrices: each is one chain of operations. */
 static tsvd_status
 drop_on_host(struct tsvd_context *ctx, struct chunk *chunk, const struct device_extra *own,
@@ -139,9 +151,13 @@ drop_on_host(struct tsvd_context *ctx, struct chunk *chunk, const struct device_
         TSVD_TRY(tsvdi_cuda_download_all(call, piece, 2));
     }
     tsvdi_host_drop_extra(n, ctx->options->eps, chunk, extra);
-    TSVD_TRY(
-        tsvdi_cuda_upload(call, own->turn, extra->turn, count * (size_t)n * sizeof(*extra->turn)));
-    TSVD_TRY(tsvdi_cuda_upload(call, own->power, extra->power, count * sizeof(*extra->power)));
+    if (ctx->problem->vectors) {
+        TSVD_TRY(tsvdi_cuda_upload(call, own->turn, extra->turn,
+                                   count * (size_t)n * sizeof(*extra->turn)));
+    }
+    if (is_scaled(extra, chunk->count)) {
+        TSVD_TRY(tsvdi_cuda_upload(call, own->power, extra->power, count * sizeof(*extra->power)));
+    }
     if (chunk->d_d != NULL) {
         TSVD_TRY(tsvdi_cuda_upload(call, chunk->d_d, chunk->d, entries));
         TSVD_TRY(tsvdi_cuda_upload(call, chunk->d_e, chunk->e, entries));
@@ -164,8 +180,23 @@ struct device_restore {
     char *flip; /* [count made] out, of columns: 1 if the largest entry is negative */
 };
 
+/* Tile `column` of the rows from `row` on, of those of a matrix, to a thread's registers. */
+static __device__ __forceinline__ void
+fetch_rows(const struct device_restore &q, const real *from, int64_t row, int64_t column,
+           real next[TILE / LINES])
+{
+    const int64_t j = column + threadIdx.x;
+
+#pragma unroll
+    for (int k = 0; k < TILE / LINES; k++) {
+        const int64_t i = row + threadIdx.y + k * LINES;
+
+        next[k] = i < q.vectors && j < q.n ? from[i * q.n + j] : REAL(0);
+    }
+}
+
 /* R.  A block has a tile of rows, and goes through their columns tile by tile; its first warp
-   makes the turns. */
+   makes the turns while the next tile is fetched. */
 static __global__ void
 __launch_bounds__(THREADS) rows_kernel(const __grid_constant__ struct device_restore q)
 {
@@ -175,21 +206,23 @@ __launch_bounds__(THREADS) rows_kernel(const __grid_constant__ struct device_res
     const int x = (int)threadIdx.x, y = (int)threadIdx.y;
     const real *const from = q.from + matrix * q.vectors * n;
     real *const to = q.to + matrix * q.made * (n + 1);
-    real last = REAL(row + x >= q.vectors);
+    const struct rotation none = extra_column_none(0);
+    real last = REAL(row + x >= q.vectors), next[TILE / LINES];
 
+    fetch_rows(q, from, row, 0, next);
     for (int64_t column = 0; column < n; column += TILE) {
-        for (int i = y; i < TILE; i += LINES) {
-            tile[i][x] =
-                row + i < q.vectors && column + x < n ? from[(row + i) * n + column + x] : REAL(0);
+#pragma unroll
+        for (int k = 0; k < TILE / LINES; k++) {
+            tile[y + k * LINES][x] = next[k];
         }
-        if (y == 0 && column + x < n) {
-            turn[x] = q.turn[matrix * n + column + x];
+        if (y == 0) { /* beyond the last column no turn changes `last` */
+            turn[x] = column + x < n ? q.turn[matrix * n + column + x] : none;
         }
         __syncthreads();
+        fetch_rows(q, from, row, column + TILE, next);
         if (y == 0) {
-            const int count = n - column < TILE ? (int)(n - column) : TILE;
-
-            for (int j = 0; j < count; j++) {
+#pragma unroll
+            for (int j = 0; j < TILE; j++) {
                 tile[x][j] = extra_column_restored(turn[j], tile[x][j], &last);
             }
         }
@@ -206,6 +239,16 @@ __launch_bounds__(THREADS) rows_kernel(const __grid_constant__ struct device_res
     }
 }
 
+/* Entries begin .. begin + AHEAD - 1 of a column, or those up to `end`. */
+static __device__ __forceinline__ void
+fetch_column(const real *from, int64_t begin, int64_t end, int64_t stride, real next[AHEAD])
+{
+#pragma unroll
+    for (int i = 0; i < AHEAD; i++) {
+        next[i] = begin + i < end ? from[(begin + i) * stride] : REAL(0);
+    }
+}
+
 /* L.  A thread has a column. */
 static __global__ void
 __launch_bounds__(COLUMN_THREADS) columns_kernel(const __grid_constant__ struct device_restore q)
@@ -215,20 +258,23 @@ __launch_bounds__(COLUMN_THREADS) columns_kernel(const __grid_constant__ struct 
     const struct rotation *const turn = q.turn + matrix * n;
     const real *const from = q.from + matrix * n * q.vectors + j;
     real *const to = q.to + matrix * (n + 1) * q.made + j;
-    real last = REAL(j >= q.vectors), largest = 0, next[AHEAD];
+    const int64_t there = j < q.vectors ? n : 0; /* the null vector has no entries yet */
+    real last = REAL(j >= q.vectors), largest = 0, now[AHEAD], next[AHEAD];
 
     if (j >= q.made) {
         return;
     }
+    fetch_column(from, 0, there, q.vectors, next);
     for (int64_t begin = 0; begin < n; begin += AHEAD) {
 #pragma unroll
         for (int i = 0; i < AHEAD; i++) {
-            next[i] = begin + i < n && j < q.vectors ? from[(begin + i) * q.vectors] : REAL(0);
+            now[i] = next[i];
         }
+        fetch_column(from, begin + AHEAD, there, q.vectors, next);
 #pragma unroll
         for (int i = 0; i < AHEAD; i++) {
             if (begin + i < n) {
-                const real x = extra_column_restored(turn[begin + i], next[i], &last);
+                const real x = extra_column_restored(turn[begin + i], now[i], &last);
 
                 largest = r_abs(x) > r_abs(largest) ? x : largest;
                 to[(begin + i) * q.made] = x;
@@ -322,9 +368,13 @@ static tsvd_status
 begin(struct tsvd_context *ctx, const struct svd_problem *asked, struct extra_column *extra)
 {
     struct device_extra own;
+    tsvd_status ret = TSVD_OK;
 
-    return tsvdi_cuda_alloc(cuda_of(ctx), lay_out(asked->n, ctx->plan->reported.chunk, &own, NULL),
-                            &extra->device);
+    TSVD_TRY(cuda_prefault_results(ctx, asked));
+    TSVD_TRY(tsvdi_cuda_alloc(
+        cuda_of(ctx), lay_out(asked->n, ctx->plan->reported.chunk, &own, NULL), &extra->device));
+out:
+    return ret;
 }
 
 static void
@@ -419,13 +469,9 @@ restore(struct tsvd_context *ctx, const struct chunk *chunk, const struct svd_pr
     struct cuda_call *call = cuda_of(ctx);
     const struct device_extra own = device_extra_of(ctx, extra);
     const struct chunk_memory memory = chunk_memory_of(asked, chunk->count, to, extra);
-    bool scaled = false;
     tsvd_status ret = TSVD_OK;
 
-    for (int64_t i = 0; i < chunk->count; i++) {
-        scaled = scaled || extra->power[i] != 0;
-    }
-    if (scaled) {
+    if (is_scaled(extra, chunk->count)) {
         scale_kernel<<<blocks_for(asked->k * chunk->count, THREADS), THREADS, 0, call->stream>>>(
             asked->k, chunk->count, own.power, memory.made.s);
         CUDA_LAUNCHED(call);

@@ -157,6 +157,81 @@ test_strides_and_batches(void)
     }
 }
 
+/* A 3 x 4 matrix and its transpose, with the null vector and without it, as a call and prepared;
+   and results of other shapes. */
+static void
+test_extra_column(void)
+{
+    enum { N = 3, M = N + 1 };
+    const double d[N] = {3, 2, 1}, e[N] = {1, 1, 2};
+    const int64_t order[] = {N};
+    const tsvd_array d_array = tsvd_array_of(d, TSVD_HOST, TSVD_FLOAT64, 1, order);
+    const tsvd_array e_array = tsvd_array_of(e, TSVD_HOST, TSVD_FLOAT64, 1, order);
+
+    for (int lower = 0; lower < 2; lower++) {
+        for (int full = 0; full < 2; full++) {
+            double left[M * M], right[M * M], s[N], again[M * M];
+            const int64_t l_shape[] = {N + lower, N + (lower && full)};
+            const int64_t r_shape[] = {N + (!lower && full), N + !lower};
+            const tsvd_array L = tsvd_array_of(left, TSVD_HOST, TSVD_FLOAT64, 2, l_shape);
+            const tsvd_array R = tsvd_array_of(right, TSVD_HOST, TSVD_FLOAT64, 2, r_shape);
+            const tsvd_array values = tsvd_array_of(s, TSVD_HOST, TSVD_FLOAT64, 1, order);
+            const tsvd_array wrong = tsvd_array_of(right, TSVD_HOST, TSVD_FLOAT64, 2, l_shape);
+            tsvd_options options = tsvd_options_default();
+            tsvd_prepared *prepared = NULL;
+            tsvd_plan plan;
+            tsvd_error error;
+
+            options.lower = lower;
+            CHECK(tsvd_svd(cpu(), &d_array, &e_array, &options, &L, &values, &R, NULL, &error) ==
+                      TSVD_OK,
+                  "%s", error.text);
+            for (int64_t i = 0; i < l_shape[0]; i++) {
+                for (int64_t j = 0; j < r_shape[1]; j++) {
+                    const int64_t row = lower ? j : i, column = lower ? i : j;
+                    double b = row == column ? d[row] : column == row + 1 ? e[row] : 0;
+
+                    for (int64_t k = 0; k < N; k++) {
+                        b -= left[i * l_shape[1] + k] * s[k] * right[k * r_shape[1] + j];
+                    }
+                    CHECK(fabs(b) < 1e-14, "entry %lld, %lld: %g", (long long)i, (long long)j, b);
+                }
+            }
+            for (int64_t i = 0; full && i < N; i++) {
+                const double *null = lower ? left + N : right + (ptrdiff_t)N * M;
+                const int64_t stride = lower ? M : 1;
+                const double zero = d[i] * null[i * stride] + e[i] * null[(i + 1) * stride];
+
+                CHECK(fabs(zero) < 1e-14, "row %lld of the null vector: %g", (long long)i, zero);
+            }
+            CHECK(tsvd_make_plan(cpu(), &d_array, &e_array, &options, 1 + full, &plan, NULL) ==
+                      TSVD_OK,
+                  "a plan");
+            CHECK(plan.result_bytes == sizeof(double) * (uint64_t)(l_shape[0] * l_shape[1] + N +
+                                                                   r_shape[0] * r_shape[1]),
+                  "%llu bytes", (unsigned long long)plan.result_bytes);
+            CHECK(tsvd_prepare(cpu(), &d_array, &e_array, &options, 1 + full, TSVD_HOST, NULL,
+                               &prepared, NULL) == TSVD_OK,
+                  "a prepared call");
+            memcpy(again, lower ? left : right, sizeof again);
+            CHECK(tsvd_execute(prepared, d, e, left, s, right, NULL, NULL) == TSVD_OK, "executed");
+            CHECK(memcmp(again, lower ? left : right,
+                         (size_t)(lower ? l_shape[0] * l_shape[1] : r_shape[0] * r_shape[1]) *
+                             sizeof(double)) == 0,
+                  "the same bits");
+            tsvd_prepared_destroy(prepared);
+            options.lower = !lower;
+            CHECK(tsvd_svd(cpu(), &d_array, &e_array, &options, &L, &values, &R, NULL, &error) ==
+                      TSVD_ERR_ARGUMENT,
+                  "results of the transpose");
+            options.lower = lower;
+            CHECK(tsvd_svd(cpu(), &d_array, &e_array, &options, &L, &values, &wrong, NULL, NULL) ==
+                      TSVD_ERR_ARGUMENT,
+                  "R of the shape of L");
+        }
+    }
+}
+
 static void
 test_nothing_to_do(void)
 {
@@ -548,6 +623,7 @@ main(void)
     test_small_orders();
     test_values();
     test_strides_and_batches();
+    test_extra_column();
     test_nothing_to_do();
     test_handles();
     test_bad_arguments();

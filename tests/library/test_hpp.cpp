@@ -151,6 +151,18 @@ test_forms(tsvd::handle &handle)
     CHECK(tsvd::svdvals(handle, tsvd::on_host(d + 3, 4).strided(-bytes), e1) ==
           tsvd::svdvals(handle, reversed, e1));
 
+    // A column more than rows, and a row more than columns.
+    const real diagonal[] = {3, 2}, off[] = {1, 1};
+    tsvd::options below;
+    below.lower = 1;
+    const tsvd::result<real> wide = tsvd::svd(handle, diagonal, off);
+    const tsvd::result<real> tall = tsvd::svd(handle, diagonal, off, below);
+    CHECK(wide.rows == 2 && wide.columns == 3 && wide.L.size() == 4 && wide.R.size() == 6);
+    CHECK(tall.rows == 3 && tall.columns == 2 && tall.L.size() == 6 && tall.R.size() == 4);
+    CHECK(wide.s == tall.s && wide.s == tsvd::svdvals(handle, diagonal, off));
+    CHECK(std::abs(wide.s[0] * wide.s[0] + wide.s[1] * wide.s[1] - 15) <=
+          100 * std::numeric_limits<real>::epsilon());
+
     // A part of the values.
     tsvd::options options;
     options.first = 1;
