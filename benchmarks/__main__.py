@@ -24,6 +24,7 @@ BENCHMARKS = {
     "inverse": "inverses of dense matrices, beside NumPy or PyTorch",
     "complex": "the SVD and the inverse of complex matrices, beside real ones and the peers",
     "eps": "the time that a looser eps saves",
+    "extra": "bidiagonal matrices with a column more than rows, beside square ones",
     "sweep": "cliffs, by times over sizes in steps of 1.2; with --group cube the values of large "
     "dense matrices",
     "crossover": "the orders from which on one method or device is faster than another",
@@ -45,7 +46,7 @@ def main():
         "pictures: draw those of README.md from them (needs matplotlib). "
         "On the GPU all runs but crossover need PyTorch or CuPy",
     )
-    of_device = "where dense, jacobi, inverse, complex, eps, sweep and crossover compute"
+    of_device = "where dense, jacobi, inverse, complex, eps, extra, sweep and crossover compute"
     command.add_options(parser, "benchmarks/results", device=of_device)
     parser.add_argument("--repeats", type=int, default=5, help="timings of each contender")
     parser.add_argument("--group", help="run this group of cases only (run); or type (sweep)")

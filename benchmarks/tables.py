@@ -261,6 +261,22 @@ def _device_select(content):
         yield _row(case["family"], case["dtype"], *cells, _errors(case))
 
 
+def _extra(content):
+    """Times of square matrices, and those of the others over them."""
+    yield from _header(
+        "matrices", "arrays", "n × n", "n × (n + 1)", "(n + 1) × n", "values: n × n", "n × (n + 1)"
+    )
+    for case in content["cases"]:
+        yield _row(
+            f"{case['matrices']:,} × {case['n']:,}",
+            "host" if case["where"] == "cpu" else case["where"],
+            _seconds(case["square"]),
+            *(_times(case[form] / case["square"]) for form in ("upper", "lower")),
+            _seconds(case["values_square"]),
+            _times(case["values_upper"] / case["values_square"]),
+        )
+
+
 def _device_batch(content):
     yield from _header(
         "matrices", "family", "dtype", "on the device", "end to end", "s alone, end to end",
@@ -686,6 +702,10 @@ TABLES = {
     "measured_values": (_measured_gpu, "values.json"),
     "select_cuda": (_device_select, "select.json"),
     "measured_select": (_measured_gpu, "select.json"),
+    "extra_cpu": (_extra, "extra_cpu.json"),
+    "measured_extra_cpu": (_measured, "extra_cpu.json"),
+    "extra_cuda": (_extra, "extra.json"),
+    "measured_extra_cuda": (_measured_gpu, "extra.json"),
     "batch_cuda": (_device_batch, "batch.json"),
     "measured_batch": (_measured_gpu, "batch.json"),
     "transfers": (_transfers, "transfers.json"),

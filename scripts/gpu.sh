@@ -24,6 +24,7 @@
 #     small     * small dense matrices, against PyTorch                                 1 min
 #     complex   * complex matrices, against cuSOLVER, PyTorch and real ones             2 min
 #     eps       * the time that a looser eps saves                                   0.25 min
+#     extra     * n x (n+1) bidiagonal matrices, against square ones                 0.25 min
 #     wheels      the wheel of the CPU and the device library, without nvcc on the path   2 min
 #     sweep       cliffs: times over sizes in steps of 1.2                               5 min
 #     cube        values of dense matrices up to n = 40,960, against the cube            5 min
@@ -50,7 +51,7 @@ set -u
 cd "$(dirname "$0")/.." || exit
 out=${1:-build/gpu}
 parts=("${@:2}")
-[ ${#parts[@]} -gt 0 ] || parts=(build tests vectors values select batch transfers twisted dense stages jacobi inverse small complex eps stress)
+[ ${#parts[@]} -gt 0 ] || parts=(build tests vectors values select batch transfers twisted dense stages jacobi inverse small complex eps extra stress)
 mkdir -p "$out" || exit
 export SKBUILD_BUILD_DIR=${SKBUILD_BUILD_DIR:-build/python}
 export PYTHONUNBUFFERED=1
@@ -196,6 +197,7 @@ run_part() {
     small) benchmark small --device cuda -o "$out/small.json" ;;
     complex) benchmark complex --device cuda -o "$out/complex.json" ;;
     eps) benchmark eps --device cuda -o "$out/eps_cuda.json" ;;
+    extra) benchmark extra --device cuda -o "$out/extra.json" ;;
     wheels) wheels ;;
     sweep) benchmark sweep --device cuda -o "$out/sweep_cuda.json" ;;
     cube) benchmark sweep --device cuda --group cube -o "$out/cube_cuda.json" ;;
@@ -232,7 +234,7 @@ done
 for name in "${parts[@]}"; do
     case $name in
     tests) printf '\n=== tests\n' && grep -a '^FAILED' "$out/tests.log"; tail -n 1 "$out/tests.log" ;;
-    vectors | values | select | batch | transfers | twisted | dense | stages | jacobi | inverse | small | complex | eps | wheels | sweep | cube | tiny | stress | staged | attack | crossover | gpu | checksums | against)
+    vectors | values | select | batch | transfers | twisted | dense | stages | jacobi | inverse | small | complex | eps | extra | wheels | sweep | cube | tiny | stress | staged | attack | crossover | gpu | checksums | against)
         printf '\n=== %s\n' "$name" && cat "$out/$name.log"
         ;;
     esac

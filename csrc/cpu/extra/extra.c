@@ -6,6 +6,7 @@
 
 #include "cpu/kernels/kernels.h"
 #include "cpu/tuning.h"
+#include "host/environment.h"
 
 /* Rows that are restored side by side, which hides the latency of the recurrence. */
 enum { TOGETHER = 8 };
@@ -115,14 +116,18 @@ restore_piece(void *arg, int worker, int64_t index)
     const int64_t numbers = n * q->vectors, made = (n + 1) * q->count;
     const struct rotation *turn = q->extra->turn + matrix * n;
     const real *from = q->extra->vectors + matrix * numbers;
+    struct host_environment before;
 
     (void)worker;
+    /* the entry of the extra column may become smaller with each turn: tiny ones would take long */
+    tsvdi_environment_enter_flushing(&before);
     if (lower) {
         restore_columns(q, turn, from, first, count, q->to.L + matrix * made,
                         q->to.R + matrix * numbers);
     } else {
         restore_rows(q, turn, from, first, count, q->to.R + matrix * made);
     }
+    tsvdi_environment_leave(&before);
     return TSVD_OK;
 }
 
