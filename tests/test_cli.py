@@ -101,6 +101,21 @@ def test_a_lower_bidiagonal_file_is_recognised(cli):
         assert np.allclose(file["L"] * file["s"] @ file["R"], B)
 
 
+def test_a_row_or_a_column_more(cli):
+    make_inputs()
+    B = np.eye(4, 5) * [*D, 0] + np.eye(4, 5, 1) * [0, *D]
+    for matrix, shapes in ((B, ((4, 4), (5, 5))), (B.T, ((5, 5), (4, 4)))):
+        np.savetxt("b.csv", matrix, delimiter=",")
+        assert cli("svd b.csv -o out.npz -f --full")[0] == 0
+        with np.load("out.npz") as file:
+            assert (file["L"].shape, file["R"].shape) == shapes
+            assert np.allclose(file["L"][:, :4] * file["s"] @ file["R"][:4], matrix)
+    assert cli("svd d.npy d.npy -o s.txt --values-only")[0] == 0
+    assert np.allclose(np.loadtxt("s.txt"), np.linalg.svd(B, compute_uv=False))
+    np.save("b.npy", np.eye(4, 6))
+    assert "give D and E" in cli("svd b.npy -o out.npz -f")[2]
+
+
 @pytest.mark.parametrize("ending", [".npz", ".npy", ".csv", ".txt"])
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_one_array_in_each_format(cli, ending, dtype):
@@ -201,7 +216,7 @@ def test_wrong_arrays(cli, command, array, problem):
         ("linalg many.npz -o x.npz", "has 3 arrays, d, e, A; name one: many.npz:NAME"),
         ("linalg many.npz:B -o x.npz", "has no array 'B'; its arrays: d, e, A"),
         ("svd a.npz -o x.npz", "is not bidiagonal"),
-        ("svd d.npy -o x.npz", "give D and E, or one square bidiagonal matrix"),
+        ("svd d.npy -o x.npz", "give D and E, or one bidiagonal matrix"),
         ("svd - - -o x.npz", "cannot both be standard input"),
         ("svd e.npy d.npy -o x.npz", "swapped"),
         ("linalg a.npy -o x.mat", "unknown ending"),

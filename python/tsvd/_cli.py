@@ -103,10 +103,13 @@ def _parser():
         "e",
         metavar="E",
         nargs="?",
-        help="the off-diagonal, shape (..., n-1); without it D is a .npz with arrays d and e, or a "
-        "square bidiagonal matrix",
+        help="the off-diagonal, shape (..., n-1) or (..., n); without it D is a .npz with arrays d "
+        "and e, or a bidiagonal matrix",
     )
     svd.add_argument("--lower", action="store_true", help="e is the sub-diagonal")
+    svd.add_argument(
+        "--full", action="store_true", help="the null vector too, where e is as long as D"
+    )
     inv = command(
         "inv",
         _inv,
@@ -266,7 +269,8 @@ def _svd(arguments):
         else:
             *given, below = diagonals(arguments.d, found)
             lower = lower or below
-    return _decompose(arguments, output, given, tsvd.svd, ("L", "s", "R"), lower=lower)
+    options = {"lower": lower, "full_matrices": arguments.full}
+    return _decompose(arguments, output, given, tsvd.svd, ("L", "s", "R"), **options)
 
 
 def _linalg(arguments):

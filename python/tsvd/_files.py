@@ -155,16 +155,20 @@ def _converted(path, array, dtype):
 
 
 def diagonals(name, matrix):
-    """d, e and whether e is below the diagonal, of a square matrix that is bidiagonal."""
+    """d, e and whether e is below the diagonal, of a bidiagonal matrix.
+
+    It is square, or has a column more than rows or a row more than columns, and then e is as long
+    as d.
+    """
     import numpy as np
 
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+    wider = matrix.shape[1] - matrix.shape[0] if matrix.ndim == 2 else 2
+    if abs(wider) > 1:
         raise Failure(
-            f"{name}: has the shape {matrix.shape}; give D and E, or one square bidiagonal matrix",
-            2,
+            f"{name}: has the shape {matrix.shape}; give D and E, or one bidiagonal matrix", 2
         )
     d = np.diagonal(matrix)
-    for offset in (1, -1):
+    for offset in (wider,) if wider else (1, -1):
         e = np.diagonal(matrix, offset)
         if np.count_nonzero(matrix) == np.count_nonzero(d) + np.count_nonzero(e):
             return d, e, offset < 0
