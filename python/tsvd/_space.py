@@ -55,6 +55,11 @@ def _name(dtype):
     return str(dtype).rpartition(".")[2]
 
 
+def name_of(x):
+    """The name of its dtype: "float64", whatever library it is of."""
+    return _name(x.dtype)
+
+
 def is_complex(x):
     return _name(x.dtype).startswith("complex")
 
@@ -141,12 +146,17 @@ def scaled(space, x):
     size = space.maximum(abs(x.real), abs(x.imag)) if is_complex(x) else abs(x)
     largest = space.amax(size, (-2, -1))
     exponent = space.frexp(largest)[1]
-    far = (abs(exponent) > _FAR[eps_of(x)]) & (largest > 0) & (largest < math.inf)
+    far = is_far(exponent, x) & (largest > 0) & (largest < math.inf)
     if not bool(far.any()):
         return x, 0
     powers = [int(k) for k in space.where(far, exponent, 0).reshape(-1)]
     powers = np.array(powers).reshape(tuple(x.shape[:-2]))
     return by_power(x, -powers), powers
+
+
+def is_far(exponent, x):
+    """Whether sums of products of entries as large as 2^exponent need scaling, in the type of x."""
+    return abs(exponent) > _FAR[eps_of(x)]
 
 
 def by_power(x, powers):
