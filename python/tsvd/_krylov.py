@@ -1,18 +1,19 @@
 """Leading singular triplets by Golub-Kahan-Lanczos, and the check that none was missed.
 
-    A V = U B,   A^H U = V B^H + X S E^H
+    A V = U B,   A^H U = V B^T + beta x e^T
 
-V (n x l) has orthonormal columns, and so has X, the next block of w columns. B is upper triangular
-with two block diagonals, E has the last w columns of the unit matrix. V is kept and orthogonalised
-anew; U is not, and of it only the last block is needed (Simon and Zha 2000). So a step with w = 1
-reads A once: u = A v - gamma u and A^H u come from one pass over the rows.
+V (n x l) has orthonormal columns, and x is the next one. B is upper bidiagonal and real, e the last
+column of the unit matrix. V is kept and orthogonalised anew; U is not, and of it only the last
+column is needed (Simon and Zha 2000). So a step reads A once: u = A x - gamma u and A^H u come from
+one pass over the rows.
 
 A restart keeps Ritz vectors, V Q, and B = [diag(s) rho; 0 ...] (Wu and Simon 2000; Baglama and
 Reichel 2005). The u that follows is A x - U rho with U = A V diag(1 / s), so it is A times
 x - V diag(1 / s) rho: U is not needed here either.
 
 The check starts from a random vector orthogonal to what was found. A Ritz value above the smallest
-value found shows that one was missed (Kuczynski and Wozniakowski 1992 say how surely).
+value found shows that one was missed (Kuczynski and Wozniakowski 1992 say how surely). One start
+after the other finds the copies of a value: a block of starts took longer on a CPU.
 """
 
 from __future__ import annotations
@@ -25,36 +26,30 @@ from numpy.linalg import LinAlgError
 from . import _space
 from ._api import svd as bidiagonal_svd
 from ._dense import svd as dense_svd
-from ._operators import random_block
+from ._operators import random_vector
 
-# In units of eps s1: predicted residuals where a run stops, what counts as zero, and computed
-# residuals from which on vectors are corrected. `limit` has the largest that is returned.
-_STOP, _ZERO, _GOOD = 8, 4, 24
+# In units of eps s1: predicted residuals where a run stops, what counts as zero, computed residuals
+# from which on vectors are corrected, and the largest that are returned. Of long sums the last two
+# are more: their rounding errors would be taken for a residual.
+_STOP, _ZERO, _GOOD, _MOST = 8, 4, 24, 50
 
 # A second orthogonalisation is due where the first takes more than half of the square of a vector.
 _FELL = 0.71
 
-# A Ritz vector is not kept over a restart if its row of rho is above this many times its value:
+# A Ritz vector is not kept over a restart if its part of rho is above this many times its value:
 # its u would be lost in rounding errors.
 _STEEP = 100
 
 CHECK_STEPS = 32
 CHECK_FAILURE = 1e-3
-_WIDEST = 16  # the block that looks for many copies at once
-_CORRECTIONS = 4
+_LOOKS = (8, 16, CHECK_STEPS)  # steps after which the check looks at its Ritz values
+
+_CORRECTIONS = 4  # products with A and its adjoint, to correct vectors
+_RUNS = 3  # first runs, each to smaller residuals
 
 # The relative gap that a Cholesky decomposition is to certify, if its rounding errors, in units of
 # n eps s1^2, allow it.
 _ETA, _ROUNDING = 1e-6, 8
-_RUNS = 3
-
-
-def limit(shape):
-    """The largest computed residual, in units of eps s1.
-
-    A sum of very many numbers has errors of its own.
-    """
-    return max(50, math.sqrt(max(shape)) / 2)
 
 
 def check_gap(order):
@@ -64,46 +59,46 @@ def check_gap(order):
     order is found to the part epsilon, but with probability 1.648 sqrt(order)
     exp(-sqrt(epsilon) (2 q - 1)).
     """
-    root = math.log(1.648 * math.sqrt(max(order, 1)) / CHECK_FAILURE) / (2 * CHECK_STEPS - 1)
     if order <= CHECK_STEPS:
         return 0.0
-    return 1 / math.sqrt(1 - root**2) - 1 if root < 1 else math.inf
+    root = math.log(1.648 * math.sqrt(order) / CHECK_FAILURE) / (2 * CHECK_STEPS - 1)
+    return 1 / math.sqrt(1 - root**2) - 1
 
 
 class Process:
-    """The relations above, from a block of starts, orthogonal to known vectors.
+    """The relations above, from a start, orthogonal to known vectors.
 
     known (n x j) has orthonormal columns. largest: an estimate of s1, which may grow.
     """
 
-    def __init__(self, matrix, known, starts, rng, largest=0.0):
+    def __init__(self, matrix, known, start, rng, largest=0.0):
         self.matrix, self.rng, self.largest = matrix, rng, largest
         self.eps = _space.EPS[matrix.dtype.name]
-        self.known, self.size, self.steps, self.restarts = known.shape[1], 0, 0, 0
+        self.known, self.size, self.steps = known.shape[1], 0, 0
         n = matrix.shape[1]
-        self.width = min(starts.shape[1], n - self.known)
         self._V = np.empty((n, min(n, self.known + 64)), matrix.dtype, order="F")
-        self._reserve(self.known + self.width)
         self._V[:, : self.known] = known
-        X, _ = self._next_block(starts, math.sqrt(self.eps), self.known)
-        self._V[:, self.known : self.known + self.width] = X
-        self._kept = np.zeros(0), np.zeros((0, self.width), matrix.dtype)
-        self._blocks = []  # pairs R, S
-        self._gamma = self._U = None
+        x, norm = _orthogonalised(start, known)
+        x = x / norm if norm > math.sqrt(self.eps) else self._fresh(known)
+        self._V[:, self.known] = x
+        self._begin(np.zeros(0), np.zeros(0))
+
+    def _begin(self, values, rho):
+        self._kept = values, rho
+        self._d, self._e = [], []
 
     @property
-    def basis(self):
-        return self._V[:, self.known : self.known + self.size]
-
-    @property
-    def room(self):
-        """How many vectors there are outside of known, V and X."""
-        return self._V.shape[0] - self.known - self.size - self.width
+    def _end(self):
+        return self.known + self.size
 
     @property
     def is_complete(self):
         """V has all vectors that are orthogonal to the known ones."""
-        return self.width == 0
+        return self._end == self._V.shape[0]
+
+    @property
+    def _tiny(self):
+        return _ZERO * self.eps * self.largest
 
     def expand(self, size):
         """Steps until V has `size` columns, or is complete."""
@@ -111,165 +106,102 @@ class Process:
             self._step()
 
     def _step(self):
-        end = self.known + self.size + self.width
-        X = self._V[:, end - self.width : end]
-        R, Y = self._left(X)
+        x = self._V[:, self._end]
+        alpha, y = self._left(x)
+        self.size += 1
         self.steps += 1
-        self.size += self.width
-        Y = Y - X @ R.conj().T
-        width, self.width = self.width, 0  # X is a part of V now
-        room, self.width = self.room, min(width, self.room)
-        self._reserve(end + self.width)
-        if room == 0:
-            S = np.zeros((0, width), self._V.dtype)
-        else:
-            following, S = self._next_block(Y, self._tiny, end)
-            self._V[:, end : end + self.width] = following
-        self._blocks.append((R, S))
-        self._gamma = S.conj().T
+        beta = 0.0
+        self._d.append(alpha)
+        if not self.is_complete:
+            self._reserve()
+            V = self._V[:, : self._end]
+            following = None
+            if alpha:
+                y, beta = _orthogonalised(y - alpha * x, V)
+                _check_finite(beta)
+                following = y / beta if beta > self._tiny else None
+            if following is None:
+                beta, following = 0.0, self._fresh(V)
+            self._V[:, self._end] = following
+        self._e.append(beta)
 
-    @property
-    def _tiny(self):
-        return _ZERO * self.eps * self.largest
-
-    # ---- the left half of a step ----
-
-    def _left(self, X):
-        """R and A^H U of the new block U: A X = U_before gamma + U R."""
-        values, rho = self._kept
-        after_restart = not self._blocks
-        if after_restart and len(values):
-            divisor = np.where(values > self._tiny, values, np.inf)
-            X = X - self.basis @ (rho / divisor[:, None]).astype(X.dtype)
-        if X.shape[1] == 1:
-            return self._left_of_one(X[:, 0], after_restart)
-        U = self.matrix.times(X)
-        if not after_restart:
-            U = U - self._U @ self._gamma
-        _check_finite(U)
-        Q, R = np.linalg.qr(U)
-        self.largest = max(self.largest, np.linalg.norm(R, axis=0).max())
-        zero = np.linalg.norm(R, axis=1) <= self._tiny
-        R[zero], Q[:, zero] = 0, 0
-        self._U = Q
-        Y = self.matrix.adjoint_times(Q)
-        _check_finite(Y)
-        return R, Y
-
-    def _left_of_one(self, x, after_restart):
-        """The matrix keeps u as it is, not normalised."""
+    def _left(self, x):
+        """alpha = |u| of u = A x - gamma u, and A^H u / alpha. The matrix keeps u."""
         gamma = 0.0
-        if not after_restart:
-            before = self._blocks[-1][0][0, 0].real
-            gamma = float(self._gamma[0, 0].real / before) if before else 0.0
+        if self._d:
+            gamma = self._e[-1] / self._d[-1] if self._d[-1] else 0.0
+        elif len(self._kept[0]):
+            values, rho = self._kept
+            weights = rho / np.where(values > self._tiny, values, np.inf)
+            x = x - self._V[:, self.known : self._end] @ weights.astype(x.dtype)
         square, y = self.matrix.step(x, gamma)
         _check_finite(square)
         alpha = math.sqrt(max(square, 0.0))
         self.largest = max(self.largest, alpha)
         if alpha <= self._tiny:
-            return np.zeros((1, 1), x.dtype), np.zeros((len(x), 1), x.dtype)
-        _check_finite(y)
-        self._check_adjoint(x, square, y)
-        return np.full((1, 1), alpha, x.dtype), (y / alpha)[:, None]
-
-    def _check_adjoint(self, x, square, y):
-        """x^H A^H u is |u|^2, as u is orthogonal to the one before."""
+            return 0.0, None
+        # x^H A^H u is |u|^2, as u is orthogonal to the one before.
         if not abs(np.vdot(x, y) - square) <= math.sqrt(self.eps) * self.largest**2:
+            _check_finite(y)
             raise LinAlgError(
                 "the products of A do not belong together: rmatvec is not that of the adjoint "
                 "matrix, or A changes between calls"
             )
+        return alpha, y / alpha
 
-    # ---- the right half ----
+    def _fresh(self, V):
+        """A random vector orthogonal to V, of length 1."""
+        x = random_vector(self.rng, V.shape[0], V.dtype)
+        for _ in range(3):  # little may be left of it where V has nearly all vectors
+            x = x - V @ _product(V, x)
+            x /= np.linalg.norm(x)
+        return x
 
-    def _next_block(self, Y, tiny, end):
-        """Orthonormal columns X and S with Y = X S + V (...), as many as `width` says.
-
-        V: the first columns, up to `end`. Where Y has nothing outside of them, X is random there
-        and S is zero.
-        """
-        V = self._V[:, :end]
-        if Y.shape[1] == 1:
-            y, norm = _orthogonalised(Y[:, 0], V)
-            if norm > tiny:
-                return (y / norm)[:, None], np.full((1, 1), norm, Y.dtype)
-            return self._fresh(V, 1), np.zeros((1, 1), Y.dtype)
-        Y = Y - V @ _product(V, Y)
-        Y = Y - V @ _product(V, Y)
-        Q, R = np.linalg.qr(Y)
-        P, s, Qh = np.linalg.svd(R)
-        X, S = (Q @ P)[:, : self.width], (s[:, None] * Qh)[: self.width].astype(Y.dtype)
-        good = s[: self.width] > tiny
-        if not good.all():
-            X, S = X[:, good], S * good[:, None]
-            missing = self._fresh(np.hstack([V, X]), self.width - X.shape[1])
-            X = np.hstack([X, missing])
-        X = X - V @ _product(V, X)  # small columns had lost it
-        Q, R = np.linalg.qr(X)
-        return Q * np.where(np.diagonal(R).real < 0, -1, 1), S
-
-    def _fresh(self, V, count):
-        """Random columns, orthonormal to each other and to V."""
-        X = random_block(self.rng, V.shape[0], count, V.dtype)
-        for _ in range(3):  # little may be left of them where V has nearly all vectors
-            X = np.linalg.qr(X - V @ _product(V, X))[0]
-        return X
-
-    def _reserve(self, columns):
-        if columns > self._V.shape[1]:
-            wider = min(self._V.shape[0], max(columns, self._V.shape[1] * 3 // 2))
-            V = np.empty((self._V.shape[0], wider), self._V.dtype, order="F")
-            end = self.known + self.size + self.width
-            V[:, : min(end, self._V.shape[1])] = self._V[:, :end]
+    def _reserve(self):
+        """Makes room for the next column."""
+        n, width = self._V.shape
+        if self._end == width:
+            V = np.empty((n, min(n, width * 3 // 2 + 1)), self._V.dtype, order="F")
+            V[:, :width] = self._V
             self._V = V
 
     # ---- the projected problem ----
 
     def ritz(self, count):
-        """The largest Ritz values, S P_last, whose columns have the norms of residuals, and Q.
+        """The largest Ritz values s, predicted residuals with their signs, and Q.
 
-        B = P diag(s) Q. At least `count` are computed, if B has as many.
+        B = P diag(s) Q, and A^H U P has the residuals beta P_last. At least `count` are computed,
+        if B has as many.
         """
-        count = min(count, self.size)
-        if len(self._kept[0]) == 0 and self._blocks[0][0].shape == (1, 1):
-            d = np.array([R[0, 0].real for R, _ in self._blocks], float)
-            e = np.array([abs(S[0, 0]) for _, S in self._blocks[:-1]], float)
-            part = {"select": "i", "select_range": (0, count - 1)}
-            P, s, Q = bidiagonal_svd(d, e, device="cpu", **part)
+        if len(self._kept[0]) == 0:
+            part = {"select": "i", "select_range": (0, min(count, self.size) - 1)}
+            P, s, Q = bidiagonal_svd(self._d, self._e[:-1], device="cpu", **part)
         else:
             P, s, Q = dense_svd(self._projected(), device="cpu")
-        S = self._blocks[-1][1]
         self.largest = max(self.largest, float(s[0]))
-        return s, S @ P[self.size - S.shape[1] :], Q
+        return s, self._e[-1] * P[-1], Q
 
     def _projected(self):
         values, rho = self._kept
-        B = np.zeros((self.size, self.size), np.result_type(self._V.dtype, np.float64))
-        first = len(values)
-        B[range(first), range(first)] = values
-        above, coupling = slice(0, first), rho
-        for R, S in self._blocks:
-            here = slice(first, first + R.shape[1])
-            B[above, here] = coupling
-            B[here, here] = R
-            above, coupling, first = here, S.conj().T, here.stop
+        kept = len(values)
+        B = np.diag(np.concatenate([values, self._d]))
+        B[:kept, kept] = rho
+        tail = np.arange(kept, self.size - 1)
+        B[tail, tail + 1] = self._e[:-1]
         return B
 
     def vectors(self, Q):
         """The Ritz vectors of these rows of Q."""
-        return self.basis @ Q.conj().T.astype(self._V.dtype)
+        return self._V[:, self.known : self._end] @ Q.T.astype(self._V.dtype)
 
     def restart(self, s, tails, Q):
         """Goes on from these Ritz vectors."""
-        count, width = len(s), self.width
-        end = self.known + self.size
-        X = self._V[:, end : end + width].copy()
-        self._V[:, self.known : self.known + count] = self.vectors(Q)
-        self._V[:, self.known + count : self.known + count + width] = X
-        self._kept = s, tails.conj().T
-        self._blocks, self._gamma, self._U = [], None, None
-        self.size = count
-        self.restarts += 1
+        x = self._V[:, self._end].copy()
+        V = self.vectors(Q)
+        self.size = len(s)
+        self._V[:, self.known : self._end] = V
+        self._V[:, self._end] = x
+        self._begin(s, tails)
 
 
 def _product(V, X):
@@ -283,7 +215,7 @@ def _orthogonalised(y, V):
     for _ in range(3):
         y = y - V @ _product(V, y)
         norm = np.linalg.norm(y)
-        if norm > _FELL * before:
+        if not norm <= _FELL * before:
             return y, float(norm)
         before = norm
     return y, 0.0
@@ -298,26 +230,23 @@ class Budget:
     """The steps that all processes of a call may take."""
 
     def __init__(self, most):
-        self.left = self.most = most
-        self.steps = self.restarts = 0
+        self.most, self.steps, self.restarts = most, 0, 0
 
     def spend(self, process, size):
         """Expands the basis, by no more steps than are left."""
-        before = process.steps
-        most = process.size + self.left * max(process.width, 1)
-        process.expand(min(size, most))
+        before, left = process.steps, self.most - self.steps
+        process.expand(min(size, process.size + left))
         self.steps += process.steps - before
-        self.left -= process.steps - before
-        if self.left <= 0 and process.size < size and not process.is_complete:
+        if process.size < size and not process.is_complete:
             raise LinAlgError(f"no convergence within {self.most} steps; maxiter allows more")
 
 
 def run(process, wanted, looked, first, most, target, budget):
     """Steps and restarts until the residuals of the largest Ritz values are predicted to be small.
 
-    wanted(s): how many of the Ritz values s are to converge, of which `looked` are computed. first:
-    columns before the first look. most: columns of V before a restart. target: of residuals, over
-    s1. Returns the Ritz values, the predicted residuals and Q, of the wanted ones at least.
+    wanted: how many are to converge; `looked` are computed. first: columns before the first look.
+    most: columns of V before a restart. target: of residuals, over s1. Returns the Ritz values, the
+    predicted residuals and Q, of the wanted ones at least.
     """
     size, seen = first, None
     while True:
@@ -325,25 +254,22 @@ def run(process, wanted, looked, first, most, target, budget):
         budget.spend(process, size)
         full = process.size >= most
         s, tails, Q = process.ritz(max(looked, most // 2) if full else looked)
-        residuals = np.linalg.norm(tails, axis=0)
-        count = wanted(s)
-        worst = float(residuals[:count].max()) / max(process.largest, 1e-300)
-        if worst <= target or process.is_complete:
+        residuals = abs(tails)
+        worst = float(residuals[:wanted].max())
+        if worst <= target * process.largest or process.is_complete:
             return s, residuals, Q
         if full:
-            keep = min(len(s), count + (most - count) // 3, most - 3 * process.width)
-            steep = np.flatnonzero(residuals > _STEEP * np.maximum(s, 1e-300))
-            steep = steep[residuals[steep] > _STOP * process.eps * process.largest]
-            keep = min(keep, int(steep[0])) if len(steep) else keep
-            if keep < count:  # the wanted ones are lost by a restart now
+            zero = residuals <= _ZERO * process.eps * process.largest
+            steep = np.flatnonzero((residuals > _STEEP * s) & ~zero)
+            keep = min(len(s), wanted + (most - wanted) // 3, *steep[:1])
+            if keep < wanted:  # these would be lost by a restart now
                 most = most * 3 // 2
                 continue
-            settled = residuals <= _ZERO * process.eps * process.largest
-            process.restart(s[:keep], np.where(settled, 0, tails)[:, :keep], Q[:keep])
+            process.restart(s[:keep], np.where(zero, 0, tails)[:keep], Q[:keep])
             budget.restarts += 1
             size, seen = most, None
-            continue
-        size, seen = _next_size(process.size, worst, target, seen)
+        else:
+            size, seen = _next_size(process.size, worst / process.largest, target, seen)
 
 
 def _next_size(size, worst, target, seen):
@@ -381,6 +307,14 @@ def triplets(matrix, V, good, largest):
     return U, s, V, residuals
 
 
+def _outside(X, V):
+    """Those columns of X that have their greater part outside of V, orthonormal to it."""
+    X = X - V @ _product(V, X)
+    Q, R = np.linalg.qr(X[:, np.linalg.norm(X, axis=0) > 0.5])
+    X = Q[:, abs(np.diagonal(R)) > 0.5]
+    return np.linalg.qr(X - V @ _product(V, X))[0]
+
+
 class Found:
     """The k largest triplets found so far, and what else is known of the right vectors."""
 
@@ -397,65 +331,55 @@ class Found:
         """What errors of the values are relative to."""
         return max(float(self.s[0]), self.matrix.rounding)
 
-    @property
-    def threshold(self):
-        """A value above it is one that was missed, and no rounding error."""
+    def threshold(self, more):
+        """A value above it is one that was missed, and no rounding error.
+
+        more: values that are not taken in yet.
+        """
         noise = max(2 * self.target, 32 * self.eps) * self.scale
-        return float(self.s[-1]) + noise
+        return float(np.sort(np.concatenate([self.s, more]))[-self.k]) + noise
 
     def merge(self, V):
         """Takes right vectors in, and keeps the triplets of the k largest values."""
         V = np.linalg.qr(np.hstack([self.V, V]))[0]
-        good = max(_GOOD * self.eps, self.target)
+        good = max(self._in_eps(_GOOD), self.target)
         U, s, V, residuals = triplets(self.matrix, V, good, self.matrix.rounding)
         k = self.k
         self.U, self.s, self.V, self.residuals = U[:, :k], s[:k], V[:, :k], residuals[:k]
-        self._set_others(np.hstack([V[:, k:], self.others]))
-
-    def _set_others(self, X):
-        """Only what is orthogonal to V is of use."""
-        room = self.V.shape[0] - self.V.shape[1]
-        X = X - self.V @ _product(self.V, X)
-        X = X[:, np.linalg.norm(X, axis=0) > 0.5]
-        Q, R = np.linalg.qr(X)
-        X = Q[:, abs(np.diagonal(R)) > 0.5][:, :room]
-        self.others = X - self.V @ _product(self.V, X)
+        self.others = V[:, k:]
 
     def is_good(self):
-        limit_here = max(limit(self.matrix.shape) * self.eps, self.target)
-        return bool((self.residuals <= limit_here * self.scale).all())
+        most = max(self._in_eps(_MOST), self.target)
+        return bool((self.residuals <= most * self.scale).all())
+
+    def _in_eps(self, residual):
+        return max(residual, math.sqrt(self.matrix.summed)) * self.eps
 
 
 def leading(matrix, k, target, rng, start, budget, check):
     """The k largest triplets, as `Found`; and how many of them the check found."""
     found = Found(matrix, k, target)
     _first_run(found, rng, start, budget)
-    if check != "probabilistic":
-        return found, 0
-    return found, _repaired(found, rng, budget, lambda: True)
+    return found, _repaired(found, rng, budget) if check == "probabilistic" else 0
 
 
-def _repaired(found, rng, budget, go_on):
-    """Takes in what was missed while go_on(), until nothing is found; how much that was."""
-    width, repaired = 1, 0
-    for _ in range(found.k + 10):
-        if not go_on():
-            return repaired
-        more = missed(found, rng, width, budget)
-        if more is None:
-            return repaired
-        found.merge(more)
+def _repaired(found, rng, budget):
+    """Takes in what was missed, until a check finds nothing; how much that was."""
+    missed = _missed(found, rng, budget)
+    if missed.shape[1]:
+        found.merge(missed)
         _require_good(found)
-        repaired += more.shape[1]
-        width = min(2 * width, _WIDEST)
-    raise LinAlgError("the check finds values that were missed again and again")
+    return missed.shape[1]
 
 
 def certified(A, found, rng, budget):
     """Takes in what was missed, until a Cholesky decomposition shows that nothing else is; returns
     eta, and how much that was.
     """
-    repaired = _repaired(found, rng, budget, lambda: not _is_certified(A, found)[0])
+    complete, eta = _is_certified(A, found)
+    if complete:
+        return eta, 0
+    repaired = _repaired(found, rng, budget)
     complete, eta = _is_certified(A, found)
     if not complete:
         raise LinAlgError(
@@ -495,21 +419,19 @@ def _require_good(found):
         )
 
 
-def capacity(matrix, k, width=1):
+def _capacity(matrix, k):
     """Columns of V before a restart: more where products cost more than orthogonalisation."""
     n = matrix.shape[1]
-    return min(n, max(3 * k + 32, 2 * matrix.entries // max(n, 1), 6 * width))
+    return min(n, max(3 * k + 32, 2 * matrix.entries // max(n, 1)))
 
 
 def _first_run(found, rng, start, budget):
     matrix, k = found.matrix, found.k
-    nothing = np.empty((matrix.shape[1], 0), matrix.dtype)
-    process = Process(matrix, nothing, start, rng)
-    target = max(found.target / 2, _STOP * found.eps)
-    most = capacity(matrix, k)
-    first = min(k + k // 2 + 16, most)
+    process = Process(matrix, found.V, start, rng)
+    target, most = max(found.target / 2, _STOP * found.eps), _capacity(matrix, k)
+    first = k + k // 2 + 16
     for _ in range(_RUNS):
-        s, residuals, Q = run(process, lambda s: k, k + k // 4 + 8, first, most, target, budget)
+        s, residuals, Q = run(process, k, k + k // 4 + 8, first, most, target, budget)
         found.V = found.V[:, :0]
         found.merge(process.vectors(Q[:k]))
         if found.is_good() or process.is_complete:
@@ -519,44 +441,35 @@ def _first_run(found, rng, start, budget):
     # Ritz vectors that are known well enough widen the gap below what the check looks for.
     distance = np.maximum(0.01 * (float(found.s[-1]) - s), target * found.scale)
     unknown = np.flatnonzero(residuals[k:] > distance[k:])
-    count = min(int(unknown[0]) if len(unknown) else len(s) - k, k // 4 + 8)
-    if count > 0:
-        found._set_others(process.vectors(Q[k : k + count]))
+    count = min(k // 4 + 8, len(s) - k, *unknown[:1])
+    found.others = process.vectors(Q[k : k + count])
 
 
-def missed(found, rng, width, budget):
-    """Right vectors of values above the smallest one found; None: the check finds none.
-
-    width: of the block that converges what was found. It finds so many copies of a value.
-    """
-    matrix = found.matrix
+def _missed(found, rng, budget):
+    """Right vectors of all values that the check finds above the smallest one found."""
+    matrix, values = found.matrix, []
     n = matrix.shape[1]
-    known = np.hstack([found.V, found.others])
-    if known.shape[1] == n:
-        known = found.V
-    if known.shape[1] == n:
-        return None
-    process = Process(
-        matrix, known, random_block(rng, n, 1, matrix.dtype), rng, found.scale
-    )
-    for size in (8, 16, CHECK_STEPS):
-        budget.spend(process, size)
-        s, _, Q = process.ritz(width + 4)
-        if s[0] > found.threshold:
+    missed = np.empty((n, 0), matrix.dtype)
+    while found.k + missed.shape[1] < n:
+        known = np.hstack([found.V, missed])
+        others = found.others[:, : n - known.shape[1] - 1]
+        others = _outside(others, known)
+        start = random_vector(rng, n, matrix.dtype)
+        process = Process(matrix, np.hstack([known, others]), start, rng, found.scale)
+        least = found.threshold(values)
+        for size in _LOOKS:
+            budget.spend(process, size)
+            s, _, Q = process.ritz(1)
+            if s[0] > least:
+                break
+        else:
             break
-    else:
-        return None
-    count = int((s > found.threshold).sum())
-    starts = process.vectors(Q[:count])
-    width = max(width, count)
-    starts = np.hstack([starts, random_block(rng, n, width - count, matrix.dtype)])
-    process = Process(matrix, found.V, starts, rng, found.scale)
-    target = max(found.target / 2, _STOP * found.eps)
-    most = capacity(matrix, 2 * width, width)
-    s, _, Q = run(
-        process,
-        lambda s: max(int((s > found.threshold).sum()), 1),
-        *(2 * width + 8, min(4 * width, most), most, target, budget),
-    )
-    count = max(int((s[:most] > found.threshold).sum()), 1)
-    return process.vectors(Q[:count])
+        start = process.vectors(Q[:1])[:, 0]
+        process = Process(matrix, known, start, rng, found.scale)
+        target, most = max(found.target / 2, _STOP * found.eps), _capacity(matrix, 2)
+        s, residuals, Q = run(process, 1, 8, 16, most, target, budget)
+        enough = (s > least) & (residuals <= target * process.largest)
+        count = max(int(np.argmin([*enough, False])), 1)
+        values += list(s[:count])
+        missed = np.hstack([missed, process.vectors(Q[:count])])
+    return missed

@@ -9,10 +9,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from . import _arrays, _space
+from . import _space
 
 # Bytes of the rows that stay in the cache between the two products of a step.
 _SLAB = 1 << 18
+
+# Sums that a BLAS makes side by side.
+_LANES = 64
 
 # An operator without a dtype is asked for a product, and one that is far from 1 is scaled: its
 # first product is tried with these powers of two, until it is neither zero nor infinite.
@@ -22,15 +25,16 @@ _TRIED = {_space.EPS["float32"]: (0, 60, -60), _space.EPS["float64"]: (0, 500, -
 class Products:
     """The products with a matrix of the shape (m, n), and how often it was read for them.
 
+    entries: about how many numbers a product reads. summed: how many numbers it adds, one after
+    the other, for one of its own: their rounding errors grow by the root of that.
     rounding: products err by eps times this, where it is more than the norm of the matrix.
-    entries: about how many numbers a product reads.
     """
 
     rounding = 0.0
 
-    def __init__(self, shape, dtype, entries):
-        self.shape, self.dtype, self.entries = shape, np.dtype(dtype), entries
-        self.reads = 0
+    def __init__(self, shape, dtype, entries, summed):
+        self.shape, self.dtype, self.reads = shape, np.dtype(dtype), 0
+        self.entries, self.summed = entries, summed
         self._u = None
 
     def step(self, v, gamma):
@@ -46,7 +50,7 @@ class Dense(Products):
     """A NumPy array. A step reads it once: slabs of rows stay in the cache for both products."""
 
     def __init__(self, A):
-        super().__init__(A.shape, A.dtype, A.size)
+        super().__init__(A.shape, A.dtype, A.size, max(A.shape) // _LANES)
         self.A = A
         rows = max(_SLAB // max(A.shape[1] * A.itemsize, 1), 1)
         self._slabs = [slice(i, i + rows) for i in range(0, len(A), rows)]
@@ -74,7 +78,9 @@ class Sparse(Products):
     """A sparse matrix of SciPy in compressed rows, or the transpose of one."""
 
     def __init__(self, A):
-        super().__init__(A.shape, A.dtype, 2 * A.nnz)  # an entry comes with its index
+        lengths = np.diff(A.indptr), np.bincount(A.indices, minlength=1)
+        summed = max(length.max(initial=0) for length in lengths)
+        super().__init__(A.shape, A.dtype, 2 * A.nnz, int(summed))  # an entry comes with its index
         self.A, self._transposed = A, A.T
 
     def times(self, X):
@@ -95,7 +101,7 @@ class Given(Products):
     """An object of the caller's, by its own products."""
 
     def __init__(self, A, shape, dtype):
-        super().__init__(shape, dtype, 16 * sum(shape))
+        super().__init__(shape, dtype, 16 * sum(shape), max(shape))
         self.A = A
 
     def times(self, X):
@@ -144,7 +150,7 @@ class Changed(Products):
 
     def __init__(self, of, shape=None):
         self._of = of
-        super().__init__(shape or of.shape, of.dtype, of.entries)
+        super().__init__(shape or of.shape, of.dtype, of.entries, of.summed)
 
     @property
     def reads(self):
@@ -281,7 +287,7 @@ def operator(A, rng):
 
 def _power_of(made, rng):
     """0 if the entries of the product with a random vector are not far from 1."""
-    x = random_block(rng, made.shape[1], 1, made.dtype)[:, 0]
+    x = random_vector(rng, made.shape[1], made.dtype)
     for tried in _TRIED[_space.eps_of(x)]:
         product = made.times(x * made.dtype.type(2.0**tried))
         largest = np.max(np.abs(product), initial=0)
@@ -294,10 +300,9 @@ def _power_of(made, rng):
     return 0
 
 
-def random_block(rng, rows, columns, dtype):
-    """Orthonormal only in the mean: independent Gaussian columns of length 1."""
-    X = rng.standard_normal((columns, rows))
+def random_vector(rng, n, dtype):
+    """Uniform on the unit sphere."""
+    x = rng.standard_normal(n)
     if np.dtype(dtype).kind == "c":
-        X = X + 1j * rng.standard_normal((columns, rows))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    return np.asfortranarray(X.T.astype(dtype))
+        x = x + 1j * rng.standard_normal(n)
+    return (x / np.linalg.norm(x)).astype(dtype)

@@ -249,10 +249,10 @@ def _check_size(shape, k):
 
 
 def _start(v0, shape, dtype, rng):
-    """A block of one start vector, of the length of the shorter side."""
+    """The start vector, of the length of the shorter side."""
     length = min(shape)
     if v0 is None:
-        return _operators.random_block(rng, length, 1, dtype)
+        return _operators.random_vector(rng, length, dtype)
     v0 = np.asarray(v0)
     if v0.shape != (length,):
         raise ValueError(f"v0 must have shape ({length},), not {v0.shape}")
@@ -262,7 +262,7 @@ def _start(v0, shape, dtype, rng):
     if not 0 < largest < np.inf:
         raise ValueError("v0 must not be zero or hold NaN or infinity")
     v0 = v0 / largest
-    return (v0 / np.linalg.norm(v0)).astype(dtype)[:, None]
+    return (v0 / np.linalg.norm(v0)).astype(dtype)
 
 
 # ---- kinds of A ----
