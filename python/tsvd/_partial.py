@@ -113,7 +113,7 @@ def svds(
     have ``step(v, gamma)`` too, which reads A once: it sets ``u = A @ v - gamma * u``,
     with u of the step before, and returns the pair of ``|u|**2`` and
     ``A.conj().T @ u``. It keeps u itself, so rows may be anywhere. ``gamma == 0``
-    forgets the u before.
+    forgets the u before. If m < n the products are used instead.
 
     Check: a small residual shows that a value is one of A, not that none was missed.
     "probabilistic" starts 32 steps from a random vector orthogonal to what was found.
@@ -133,7 +133,7 @@ def svds(
     The same input and seed give the same bits on one machine.
 
     Work: some reads of A and 4 n numbers of memory traffic for each column of the
-    basis and step. Memory: the basis, n times the larger of ``3 k + 32`` and about
+    basis and step. Memory: the basis, n times the larger of ``4 k + 32`` and about
     twice the entries of A for each column.
 
     References
@@ -325,7 +325,6 @@ def _of_products(A, k, center, rng):
         matrix = _operators.Sparse(A.T if transposed else A)
     else:
         matrix, power = _operators.operator(A, rng)
-        transposed = transposed and not isinstance(matrix, _operators.Stepped)
         matrix = _operators.Transposed(matrix) if transposed else matrix
     if center is not None:
         matrix = _centred(matrix, power, transposed, center)
