@@ -121,6 +121,7 @@ class Process:
             if alpha:
                 y, beta = _orthogonalised(y - alpha * x, V)
                 _check_finite(beta)
+                self.largest = max(self.largest, beta)
                 following = y / beta if beta > self._tiny else None
             if following is None:
                 beta, following = 0.0, self._fresh(V)
@@ -179,7 +180,8 @@ class Process:
             part = {"select": "i", "select_range": (0, min(count, self.size) - 1)}
             P, s, Q = bidiagonal_svd(self._d, self._e[:-1], device="cpu", **part)
         else:
-            P, s, Q = dense_svd(self._projected(), device="cpu")
+            # Its rounding errors add up over restarts, and "jacobi" has the least.
+            P, s, Q = dense_svd(self._projected(), method="jacobi", device="cpu")
         self.largest = max(self.largest, float(s[0]))
         return s, self._e[-1] * P[-1], Q
 

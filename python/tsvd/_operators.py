@@ -11,8 +11,8 @@ from numpy.linalg import LinAlgError
 
 from . import _space
 
-# A dense matrix of more bytes than a cache has is read in slabs of rows, which stay in the cache for
-# both products of a step: that took 0.8 times as long for 160 MB. Smaller ones are there anyway.
+# A dense matrix of more bytes than a cache has is read in slabs of rows, which stay in the cache
+# for both products of a step: 160 MB took 0.8 times as long. Smaller ones are there anyway.
 _CACHE, _SLAB = 1 << 26, 1 << 21
 
 # Sums that a BLAS makes side by side.
