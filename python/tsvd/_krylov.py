@@ -42,7 +42,9 @@ _STEEP = 100
 
 CHECK_STEPS = 32
 CHECK_FAILURE = 1e-3
-_LOOKS = (8, 16, CHECK_STEPS)  # steps after which the check looks at its Ritz values
+# Steps after which the check looks at its Ritz values. It goes on after CHECK_STEPS only while the
+# largest one is within its residual of what was found: of a close cluster some may be missed.
+_LOOKS = (8, 16, *range(CHECK_STEPS, 9 * CHECK_STEPS, 8))
 
 _FAR_APART = 0.9  # least pivot of a Cholesky decomposition that gives orthonormal vectors
 
@@ -474,6 +476,18 @@ def _first_run(found, rng, start, budget):
     found.others = process.vectors(Q[k : k + count])
 
 
+def _above(process, least, budget):
+    """A row of Q for a Ritz value that comes out above `least`; None: there is none."""
+    for size in _LOOKS:
+        budget.spend(process, size)
+        s, tails, Q = process.ritz(2)
+        if s[0] > least:
+            return Q[:1]
+        if size >= CHECK_STEPS and s[0] + abs(tails[0]) <= least:
+            return None
+    return None
+
+
 def _missed(found, rng, budget):
     """Right vectors of all values that the check finds above the smallest one found."""
     matrix, values = found.matrix, []
@@ -485,14 +499,10 @@ def _missed(found, rng, budget):
         start = random_vector(rng, n, matrix.dtype)
         process = Process(matrix, np.hstack([known, others]), start, rng, found.scale)
         least = found.threshold(values)
-        for size in _LOOKS:
-            budget.spend(process, size)
-            s, _, Q = process.ritz(1)
-            if s[0] > least:
-                break
-        else:
+        above = _above(process, least, budget)
+        if above is None:
             break
-        start = process.vectors(Q[:1])[:, 0]
+        start = process.vectors(above)[:, 0]
         process = Process(matrix, known, start, rng, found.scale)
         target, most = max(found.target / 2, _STOP * found.eps), _capacity(matrix, 2)
         s, residuals, Q = run(process, 1, 8, 16, most, target, budget)
