@@ -340,6 +340,8 @@ def _by_cholesky(X):
 
 def _outside(X, V):
     """Those columns of X that have their greater part outside of V, orthonormal to it."""
+    if V.shape[1] == 0:
+        return X
     X = X - V @ _product(V, X)
     Q, R = np.linalg.qr(X[:, np.linalg.norm(X, axis=0) > 0.5])
     X = Q[:, abs(np.diagonal(R)) > 0.5]
@@ -476,22 +478,23 @@ def _first_run(found, rng, start, budget):
     found.others = process.vectors(Q[k : k + count])
 
 
-def _above(process, least, budget):
-    """A row of Q for a Ritz value that comes out above `least`; None: there is none."""
+def _comes_above(process, least, budget):
+    """Whether a Ritz value comes out above `least`."""
     for size in _LOOKS:
         budget.spend(process, size)
-        s, tails, Q = process.ritz(2)
+        s, tails, _ = process.ritz(1)
         if s[0] > least:
-            return Q[:1]
+            return True
         if size >= CHECK_STEPS and s[0] + abs(tails[0]) <= least:
-            return None
-    return None
+            break
+    return False
 
 
 def _missed(found, rng, budget):
     """Right vectors of all values that the check finds above the smallest one found."""
     matrix, values = found.matrix, []
     n = matrix.shape[1]
+    target, most = max(found.target / 2, _STOP * found.eps), _capacity(matrix, found.k)
     missed = np.empty((n, 0), matrix.dtype)
     while found.k + missed.shape[1] < n:
         known = np.hstack([found.V, missed])
@@ -499,12 +502,11 @@ def _missed(found, rng, budget):
         start = random_vector(rng, n, matrix.dtype)
         process = Process(matrix, np.hstack([known, others]), start, rng, found.scale)
         least = found.threshold(values)
-        above = _above(process, least, budget)
-        if above is None:
+        if not _comes_above(process, least, budget):
             break
-        start = process.vectors(above)[:, 0]
+        # The others are not vectors of A to the last digit: it converges without them.
+        start = process.vectors(process.ritz(1)[2])[:, 0]
         process = Process(matrix, known, start, rng, found.scale)
-        target, most = max(found.target / 2, _STOP * found.eps), _capacity(matrix, 2)
         s, residuals, Q = run(process, 1, 8, 16, most, target, budget)
         enough = (s > least) & (residuals <= target * process.largest)
         count = max(int(np.argmin([*enough, False])), 1)

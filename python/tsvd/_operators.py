@@ -15,8 +15,11 @@ from . import _space
 # for both products of a step: 160 MB took 0.8 times as long. Smaller ones are there anyway.
 _CACHE, _SLAB = 1 << 26, 1 << 21
 
-# Sums that a BLAS makes side by side.
-_LANES = 64
+# Sums that a BLAS makes side by side; and entries from which on a sparse row or column goes to it.
+_LANES, _LONG = 64, 1024
+
+# Of objects, whose sums are not known, errors are taken to be four times those of random ones.
+_UNKNOWN = 16
 
 # An operator without a dtype is asked for a product, and one that is far from 1 is scaled: its
 # first product is tried with these powers of two, until it is neither zero nor infinite.
@@ -79,21 +82,56 @@ class Dense(Products):
 
 
 class Sparse(Products):
-    """A sparse matrix of SciPy in compressed rows, or the transpose of one."""
+    """A sparse matrix of SciPy in compressed rows, or the transpose of one.
+
+    SciPy adds numbers one after the other. So rows and columns with very many entries, as of the
+    hubs of a graph, are taken out, and the BLAS multiplies them: it adds many side by side.
+    """
 
     def __init__(self, A):
-        lengths = np.diff(A.indptr), np.bincount(A.indices, minlength=1)
-        summed = max(length.max(initial=0) for length in lengths)
-        super().__init__(A.shape, A.dtype, 2 * A.nnz, int(summed))  # an entry comes with its index
+        entries = A.nnz
+        A, self._rows, self._columns = _without_long(A)
+        super().__init__(A.shape, A.dtype, 2 * entries, _LONG)  # an entry comes with its index
         self.A, self._transposed = A, A.T
 
     def times(self, X):
         self.reads += 1
-        return self.A @ X
+        return _with_long(self.A @ X, X, self._rows, self._columns)
 
     def adjoint_times(self, X):
         self.reads += 1
-        return (self._transposed @ X.conj()).conj()
+        X = X.conj()
+        return _with_long(self._transposed @ X, X, self._columns, self._rows).conj()
+
+
+def _without_long(A):
+    """A without its long rows and columns, and these: numbers, indices and entries of each."""
+    coordinates = A.tocoo(copy=False)
+    rows, columns, entries = coordinates.row, coordinates.col, coordinates.data
+    counts = [np.bincount(x, minlength=1) for x in (rows, columns)]
+    long_row, long_column = (np.flatnonzero(count > _LONG) for count in counts)
+    if len(long_row) + len(long_column) == 0:
+        return A, [], []
+    of_rows, of_columns, rest = [], [], np.ones(len(entries), bool)
+    for numbers, own, other, found in (
+        (long_row, rows, columns, of_rows),
+        (long_column, columns, rows, of_columns),
+    ):
+        for number in numbers:
+            here = np.flatnonzero((own == number) & rest)
+            found.append((number, other[here], entries[here]))
+            rest[here] = False
+    kept = type(A)((entries[rest], (rows[rest], columns[rest])), shape=A.shape)
+    return kept, of_rows, of_columns
+
+
+def _with_long(Y, X, summed, spread):
+    """Adds the products of X with long rows, which are summed, and with long columns."""
+    for number, indices, entries in summed:
+        Y[number] += entries @ X[indices]
+    for number, indices, entries in spread:
+        Y[indices] += np.multiply.outer(entries, X[number])
+    return Y
 
 
 def _adjoint_product(A, X):
@@ -105,7 +143,7 @@ class Given(Products):
     """An object of the caller's, by its own products."""
 
     def __init__(self, A, shape, dtype):
-        super().__init__(shape, dtype, 16 * sum(shape), max(shape))
+        super().__init__(shape, dtype, 16 * sum(shape), _UNKNOWN * max(shape))
         self.A = A
 
     def times(self, X):
@@ -258,6 +296,9 @@ def dense(A):
 def sparse(A):
     """The same of a sparse matrix, in compressed rows."""
     A = A.tocsr()
+    if not A.has_canonical_format:
+        A = A.copy()
+        A.sum_duplicates()
     data = _space.computed("A", A.data)
     checked_finite(data)
     scaled, power = _space.scaled(np, data[None])

@@ -116,25 +116,27 @@ def svds(
     forgets the u before. If m < n the products are used instead.
 
     Check: a small residual shows that a value is one of A, not that none was missed.
-    "probabilistic" starts 32 steps from a random vector orthogonal to what was found.
-    What it finds above s_k is taken in, until a check finds nothing. Then with
-    probability 0.999 there is no other value above ``(1 + eta) * s_k``, whatever A is
-    [5]_: eta is 0.019 for a shorter side of 10,000. A copy of a value is nearly always
-    found whatever the gap, as its neighbours are known. "cholesky" shows it for sure:
+    "probabilistic" starts 32 steps from a random vector orthogonal to what was found,
+    and more where their largest Ritz value is within its residual of s_k. What it finds
+    above s_k is taken in, until a check finds nothing. Then with probability 0.999 there
+    is no other value above ``(1 + eta) * s_k``, whatever A is [5]_: eta is 0.019 for a
+    shorter side of 10,000. In practice far smaller gaps are seen, as vectors near s_k
+    are known. "cholesky" shows it up to rounding errors, which eta is above:
     ``s_k**2 (1 + eta)**2 - (A^H A - V s^2 V^H)`` is positive definite.
 
     Accuracy: residuals ``|A v - s u|`` and ``|A^H u - s v|`` are computed, and at most
-    ``50 eps s1``, or `tol` ``s1`` if that is more; eps is that of the dtype. Matrices
-    with more than 10,000 rows are allowed ``sqrt(m) / 2`` in place of 50. With
-    `center` they are relative to the norm of what is subtracted, if that is more.
+    ``50 eps s1``, or `tol` ``s1`` if that is more; eps is that of the dtype. In place of
+    50 stand ``sqrt(m) / 8`` for a dense array with m > 160,000 and, for objects,
+    whose sums are not known, ``4 sqrt(max(m, n))``, where these are more. With `center`
+    residuals are relative to the norm of what is subtracted, if that is more than s1.
     ``U^H U`` and ``V^H V`` are within ``50 eps`` of the unit matrix.
 
     Signs: the entry of largest magnitude in each column of U is real and positive.
     The same input and seed give the same bits on one machine.
 
-    Work: some reads of A and 4 n numbers of memory traffic for each column of the
-    basis and step. Memory: the basis, n times the larger of ``4 k + 32`` and about
-    twice the entries of A for each column.
+    Work: products with A, and in each step a pass or two over the basis. Memory: the
+    basis. It has up to ``4 k + 32`` vectors of the shorter side n, or ``2 / n`` times
+    the entries of A if that is more, as then products take longer than its passes.
 
     References
     ----------
