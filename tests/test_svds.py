@@ -12,7 +12,7 @@ import scipy.sparse as sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from testing.measures import PARTIAL_BOUND, partial_errors
-from tsvd import linalg
+from tsvd import _operators, linalg
 
 DTYPES = ("float32", "float64", "complex64", "complex128")
 
@@ -314,6 +314,30 @@ def test_tiny_and_huge_entries(kind):
             s = linalg.svds(KINDS[kind](part), 5, return_singular_vectors=False)
             error = abs(np.ldexp(s, -power) - expected).max() / expected[0]
             assert error <= (1e-2 if subnormal else PARTIAL_BOUND * np.finfo(dtype).eps)
+
+
+def test_large_arrays_are_read_in_slabs(monkeypatch):
+    """Each step reads them once."""
+    monkeypatch.setattr(_operators, "_CACHE", 0)
+    monkeypatch.setattr(_operators, "_SLAB", 1 << 16)
+    for dtype, shape in itertools.product(DTYPES, ((300, 200), (200, 300))):
+        A = numbers(shape, dtype)
+        _, info = check(A, 5)
+        assert info.reads - info.steps in range(2, 12, 2)
+
+
+def test_rows_and_columns_with_very_many_entries():
+    """Of a star: SciPy's sums of so many numbers would err by more than the residuals may be."""
+    n = 20_000
+    hub = sparse.coo_array((np.ones(n - 1), (np.zeros(n - 1, int), np.arange(1, n))), shape=(n, n))
+    rest = sparse.random_array((n, n), density=2e-4, rng=np.random.default_rng(0))
+    for A in (hub + rest, (hub + hub.T + rest).tocsr(), (hub.T * 1j + rest).tocsr()):
+        (U, s, Vh), info = linalg.svds(A, 5, full_output=True)
+        eps = np.finfo(float).eps
+        assert info.residuals.max() <= PARTIAL_BOUND * eps * s[0]
+        wide = A.astype(np.clongdouble)
+        side = wide.conj().T @ U.astype(np.clongdouble) - Vh.conj().T * s
+        assert np.linalg.norm(side.astype(complex), axis=0).max() <= PARTIAL_BOUND * eps * s[0]
 
 
 def test_integers():

@@ -48,6 +48,10 @@ _LOOKS = (8, 16, *range(CHECK_STEPS, 9 * CHECK_STEPS, 8))
 
 _FAR_APART = 0.9  # least pivot of a Cholesky decomposition that gives orthonormal vectors
 
+# Ritz vectors are left out of the check if their residual is less than this part of the distance of
+# their value to the smallest one found; at most so many.
+_NEAR, _MOST_OTHERS, _HIDDEN = 1e-3, 100, 1e-4
+
 _CORRECTIONS = 4  # products with A and its adjoint, to correct vectors
 _RUNS = 3  # first runs, each to smaller residuals
 
@@ -61,12 +65,13 @@ def check_gap(order):
 
     Theorem 4.2 of Kuczynski and Wozniakowski: after q steps the largest eigenvalue of A^H A of this
     order is found to the part epsilon, but with probability 1.648 sqrt(order)
-    exp(-sqrt(epsilon) (2 q - 1)).
+    exp(-sqrt(epsilon) (2 q - 1)). Up to a hundred other vectors, each orthogonal to a missed one
+    but for the part _NEAR, hide no more than _HIDDEN of it.
     """
     if order <= CHECK_STEPS:
-        return 0.0
+        return _HIDDEN
     root = math.log(1.648 * math.sqrt(order) / CHECK_FAILURE) / (2 * CHECK_STEPS - 1)
-    return 1 / math.sqrt(1 - root**2) - 1
+    return 1 / math.sqrt(1 - root**2) - 1 + _HIDDEN
 
 
 class Process:
@@ -472,9 +477,9 @@ def _first_run(found, rng, start, budget):
         target, first = target / 8, process.size + 8
     _require_good(found)
     # Ritz vectors that are known well enough widen the gap below what the check looks for.
-    distance = np.maximum(0.01 * (float(found.s[-1]) - s), target * found.scale)
+    distance = np.maximum(_NEAR * (float(found.s[-1]) - s), target * found.scale)
     unknown = np.flatnonzero(residuals[k:] > distance[k:])
-    count = min(k // 4 + 8, len(s) - k, *unknown[:1])
+    count = min(k // 4 + 8, _MOST_OTHERS, len(s) - k, *unknown[:1])
     found.others = process.vectors(Q[k : k + count])
 
 

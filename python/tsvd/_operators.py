@@ -281,26 +281,26 @@ def refuse_sparse_of_others(A):
         )
 
 
-def checked_finite(x):
+def _check_finite(x):
     if not np.isfinite(x).all():
         raise ValueError("A must not hold NaN or infinity")
 
 
 def dense(A):
-    """The products of an array, and k: it was scaled by 2^-k."""
-    checked_finite(A)
+    """An array, scaled by 2^-k if it is far from 1, and k."""
+    _check_finite(A)
     A, power = _space.scaled(np, A)
     return A, int(power)
 
 
 def sparse(A):
-    """The same of a sparse matrix, in compressed rows."""
+    """The same of a sparse matrix, in compressed rows without duplicates."""
     A = A.tocsr()
     if not A.has_canonical_format:
         A = A.copy()
         A.sum_duplicates()
     data = _space.computed("A", A.data)
-    checked_finite(data)
+    _check_finite(data)
     scaled, power = _space.scaled(np, data[None])
     if data is not A.data or power:
         A = type(A)((scaled[0] if power else data, A.indices, A.indptr), shape=A.shape)
@@ -316,9 +316,9 @@ def operator(A, rng):
         if not any(hasattr(A, name) for name in names):
             raise TypeError(f"A has neither {names[0]} nor {names[1]}")
     if getattr(A, "dtype", None) is None:
-        vector = Given(A, shape, "complex128").times(np.zeros(shape[1]))
-        product = np.asarray(A.matvec(np.zeros(shape[1])) if hasattr(A, "matvec") else vector)
-        dtype = np.result_type(product.dtype, np.float64)
+        zero = np.zeros((shape[1], 1))
+        product = A.matvec(zero[:, 0]) if hasattr(A, "matvec") else A.matmat(zero)
+        dtype = np.result_type(np.asarray(product).dtype, np.float64)
     else:
         dtype = np.dtype(A.dtype)
     dtype = _space.computed("A", np.empty(0, dtype)).dtype
@@ -339,8 +339,7 @@ def _power_of(made, rng):
         largest = np.max(np.abs(product), initial=0)
         if np.isfinite(largest) and largest > 0:
             power = int(np.frexp(largest)[1]) - tried
-            far = _space.is_far(power, x)
-            return power if far else 0
+            return power if _space.is_far(power, x) else 0
     if not np.isfinite(largest):
         raise LinAlgError("a product with A holds NaN or infinity")
     return 0

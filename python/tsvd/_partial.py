@@ -182,9 +182,8 @@ def svds(
         A, wrap, on_device = _array(A, center)
         _check_size(A.shape, k)
         if on_device or k == 0 or which == "SM" or _pays_to_find_all(A.shape, k):
-            _start(v0, A.shape, A.dtype, rng)
+            _start(v0, A.shape, _space.name_of(A), rng)
             found = _by_all(A, k, which)
-            wrap = None if on_device else wrap
             return _given_back(*found, wrap, return_singular_vectors, full_output)
         problem = _of_array(A)
     start = _start(v0, problem.shape, problem.matrix.dtype, rng)
@@ -282,12 +281,12 @@ class Problem(NamedTuple):
 
 def _array(A, center):
     """An array of the library of A, centred; what makes results of its own kind; where it lies."""
-    given = _space.given("A", A)
-    x, space, wrap = given.array, given.space, given.wrap
+    x, space, _ = _space.given("A", A)
     on_device = _arrays.place_of(_arrays.DENSE, "A", x) not in (-1, None)
+    wrap = None
     if not on_device and space is not np:
         wrap = _arrays.maker_on_host(x)
-        x, space = np.asarray(_arrays.as_numpy("A", x)), np
+        x = np.asarray(_arrays.as_numpy("A", x))
     x = _space.computed("A", x)
     if center is not None:
         _check_size(x.shape, min(1, *x.shape))
