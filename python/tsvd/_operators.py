@@ -16,7 +16,7 @@ from . import _space
 _CACHE, _SLAB = 1 << 26, 1 << 21
 
 # Sums that a BLAS makes side by side; and entries from which on a sparse row or column goes to it.
-_LANES, _LONG = 64, 1024
+_LANES, _LONG = 64, 4096
 
 # Of objects, whose sums are not known, errors are taken to be four times those of random ones.
 _UNKNOWN = 16
@@ -84,53 +84,43 @@ class Dense(Products):
 class Sparse(Products):
     """A sparse matrix of SciPy in compressed rows, or the transpose of one.
 
-    SciPy adds numbers one after the other. So rows and columns with very many entries, as of the
-    hubs of a graph, are taken out, and the BLAS multiplies them: it adds many side by side.
+    SciPy adds numbers one after the other. So long rows, of the matrix or of its transpose, as of
+    the hubs of a graph, are taken out, and the BLAS multiplies them: it adds many side by side.
     """
 
     def __init__(self, A):
-        entries = A.nnz
-        A, self._rows, self._columns = _without_long(A)
-        super().__init__(A.shape, A.dtype, 2 * entries, _LONG)  # an entry comes with its index
-        self.A, self._transposed = A, A.T
+        super().__init__(A.shape, A.dtype, 2 * A.nnz, _LONG // 4)  # entries have indices
+        self._A, self._rows = _without_long_rows(A)
+        self._transposed, self._columns = _without_long_rows(A.T)
 
     def times(self, X):
         self.reads += 1
-        return _with_long(self.A @ X, X, self._rows, self._columns)
+        return _with_rows(self._A @ X, X, self._rows)
 
     def adjoint_times(self, X):
         self.reads += 1
         X = X.conj()
-        return _with_long(self._transposed @ X, X, self._columns, self._rows).conj()
+        return _with_rows(self._transposed @ X, X, self._columns).conj()
 
 
-def _without_long(A):
-    """A without its long rows and columns, and these: numbers, indices and entries of each."""
+def _without_long_rows(A):
+    """A without its long rows, and the number, the indices and the entries of each."""
     coordinates = A.tocoo(copy=False)
     rows, columns, entries = coordinates.row, coordinates.col, coordinates.data
-    counts = [np.bincount(x, minlength=1) for x in (rows, columns)]
-    long_row, long_column = (np.flatnonzero(count > _LONG) for count in counts)
-    if len(long_row) + len(long_column) == 0:
-        return A, [], []
-    of_rows, of_columns, rest = [], [], np.ones(len(entries), bool)
-    for numbers, own, other, found in (
-        (long_row, rows, columns, of_rows),
-        (long_column, columns, rows, of_columns),
-    ):
-        for number in numbers:
-            here = np.flatnonzero((own == number) & rest)
-            found.append((number, other[here], entries[here]))
-            rest[here] = False
-    kept = type(A)((entries[rest], (rows[rest], columns[rest])), shape=A.shape)
-    return kept, of_rows, of_columns
+    numbers = np.flatnonzero(np.bincount(rows, minlength=1) > _LONG)
+    if len(numbers) == 0:
+        return A, []
+    found, rest = [], np.ones(len(entries), bool)
+    for number in numbers:
+        here = np.flatnonzero(rows == number)
+        found.append((number, columns[here], entries[here]))
+        rest[here] = False
+    return type(A)((entries[rest], (rows[rest], columns[rest])), shape=A.shape), found
 
 
-def _with_long(Y, X, summed, spread):
-    """Adds the products of X with long rows, which are summed, and with long columns."""
-    for number, indices, entries in summed:
-        Y[number] += entries @ X[indices]
-    for number, indices, entries in spread:
-        Y[indices] += np.multiply.outer(entries, X[number])
+def _with_rows(Y, X, rows):
+    for number, indices, entries in rows:
+        Y[number] = entries @ X[indices]
     return Y
 
 
