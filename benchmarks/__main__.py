@@ -22,6 +22,7 @@ BENCHMARKS = {
     "stages": "large dense matrices on the GPU, in two stages, and the seconds of each",
     "jacobi": "one-sided Jacobi of dense matrices, beside LAPACK or cuSOLVER",
     "inverse": "inverses of dense matrices, beside NumPy or PyTorch",
+    "krylov": "the largest values of sparse and dense matrices, beside ARPACK and PROPACK",
     "complex": "the SVD and the inverse of complex matrices, beside real ones and the peers",
     "eps": "the time that a looser eps saves",
     "extra": "bidiagonal matrices with a column more than rows, beside square ones",

@@ -423,6 +423,35 @@ def _jacobi_known(content):
         yield _row(f"n = {row['order']:,}, {row['dtype']}", *errors)
 
 
+def _krylov(content):
+    """A line for each matrix, a column for each contender: time, residual, and what it missed."""
+    names = list(dict.fromkeys(name for case in content["cases"] for name in case["contenders"]))
+    yield from _header("matrix", "k", *names)
+    for case in content["cases"]:
+        size = f"{case['what']}, {case['rows']:,} × {case['columns']:,}"
+        cells = (_krylov_cell(case["contenders"][name]) for name in names)
+        yield _row(size, case["k"], *cells)
+
+
+def _krylov_cell(found):
+    if "note" in found:
+        return f"{_seconds(found['median'])}, {found['note']}"
+    missed = f", **{found['missed']} missed**" if found["missed"] else ""
+    return f"{_seconds(found['median'])}, {_number(found['residual'])}{missed}"
+
+
+def _krylov_searches(content):
+    """A line for each matrix: the runs in which a contender misses a value."""
+    names = list(dict.fromkeys(n for case in content["searches"] for n in case["contenders"]))
+    yield from _header("matrix", "k", *names)
+    for case in content["searches"]:
+        cells = (
+            f"{found['wrong']} of {case['runs']} wrong, {_seconds(found['median'])}"
+            for found in (case["contenders"][name] for name in names)
+        )
+        yield _row(case["what"], case["k"], *cells)
+
+
 def _dense_peer(peer):
     if "median" not in peer:
         return _note(peer["note"])
@@ -716,6 +745,9 @@ TABLES = {
     "measured_dense_cpu": (_measured, "dense_cpu.json"),
     "dense_cuda": (_dense, "dense.json"),
     "measured_dense_cuda": (_measured_gpu, "dense.json"),
+    "krylov": (_krylov, "krylov_cpu.json"),
+    "krylov_searches": (_krylov_searches, "krylov_cpu.json"),
+    "measured_krylov": (_measured, "krylov_cpu.json"),
     "complex_cpu": (_complex, "complex_cpu.json"),
     "measured_complex_cpu": (_measured, "complex_cpu.json"),
     "complex_cuda": (_complex, "complex.json"),
@@ -776,6 +808,7 @@ STRESS = {
     "stress_evolve_stages_cuda": "evaluations",
     "stress_evolve_jacobi_cpu": "evaluations",
     "stress_inverse_cpu": "inverses",
+    "stress_krylov_cpu": "draws for svds",
     "stress_cuda": "draws",
     "stress_twisted_cuda": "draws",
 }

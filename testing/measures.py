@@ -10,7 +10,7 @@ counts as that number: no result can be better than the spacing there.
 import numpy as np
 
 from testing.parts import double, ldexp, long, sizes
-from tsvd import _core
+from tsvd import _core, linalg
 
 # The bounds; n is the order of the matrix, of a dense one the larger of its two.
 BOUNDS = {
@@ -267,3 +267,28 @@ def inverse_residual(A, X):
 def frobenius(x):
     """The norm, in the type of the parts."""
     return np.sqrt(np.sum(x.real**2 + x.imag**2))
+
+
+# Of svds: residuals, the loss of orthogonality and errors of values, in units of eps.
+PARTIAL_BOUND = 50
+
+
+def partial_errors(A, U, s, Vh):
+    """The errors of the largest triplets of a dense A, in units of eps: of the residuals and of the
+    values over s_1, and the norm of what U^H U and Vh Vh^H differ from the unit matrix.
+
+    The values are compared with those of svdvals in double precision: LAPACK's are off by up to
+    40 eps.
+    """
+    eps, k = float(np.finfo(U.dtype).eps), len(s)
+    s_ref = linalg.svdvals(double(A), device="cpu")
+    unit = eps * max(float(s_ref[0]), float(np.finfo(U.dtype).tiny))
+    A, U, s, V = long(A), long(U), s.astype(np.longdouble), long(Vh).conj().T
+    sides = (A @ V - U * s, A.conj().T @ U - V * s)
+    residuals = [np.sqrt((abs(side) ** 2).sum(0)).max() for side in sides]
+    grams = [double(X.conj().T @ X - np.eye(k)) for X in (U, V)]
+    return {
+        "residual": float(max(residuals)) / unit,
+        "orthogonality": max(float(np.linalg.norm(gram, 2)) for gram in grams) / eps,
+        "values": float(abs(s - s_ref[:k]).max()) / unit,
+    }

@@ -61,6 +61,7 @@ TESTED = {
     "test_small.py": {"verification"},
     "test_benchmarks.py": {"benchmarks"},
     "test_evolve.py": {"verification"},
+    "test_krylov_draws.py": {"verification"},
     "test_published.py": {"benchmarks", "tools"},
     "test_stress.py": {"verification"},
     "test_sweep.py": {"benchmarks"},

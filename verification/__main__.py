@@ -141,6 +141,14 @@ def _inverse(arguments):
     )
 
 
+def _krylov(arguments):
+    from verification import krylov_draws
+
+    if arguments.device != "cpu":
+        raise SystemExit("krylov makes sparse matrices and operators, which the CPU computes")
+    return _blocks(krylov_draws, "stress_krylov", arguments)
+
+
 def _evolve(arguments):
     from verification import evolve
 
@@ -183,6 +191,11 @@ COMMANDS = {  # what runs it, what is counted, and what it does
     "tiny": (_tiny, "MATRICES", "dense matrices of order 2 to 8 on the GPU, checked there"),
     "dense": (_dense, "DRAWS", "dense matrices at random, for tsvd.linalg"),
     "inverse": (_inverse, "DRAWS", "square matrices at random, for tsvd.linalg.inv"),
+    "krylov": (
+        _krylov,
+        "DRAWS",
+        "the largest values of sparse matrices and operators, with copies",
+    ),
     "evolve": (
         *(_evolve, "EVALUATIONS"),
         "climbs towards the bounds by changing matrices, in so many evaluations",

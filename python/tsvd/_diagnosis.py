@@ -15,12 +15,13 @@ if TYPE_CHECKING:
     from ._arrays import Form
 
 _SPARSE = (
-    "scipy.sparse.linalg.svds finds a few of its values and vectors, and "
+    "tsvd.linalg.svds finds its largest values and their vectors, and "
     "tsvd.linalg.svd({name}.toarray()) all of them; of a bidiagonal one "
     "tsvd.svd({name}.diagonal(), {name}.diagonal(1)) does"
 )
 _OPERATOR = (
-    "tsvd needs the entries; scipy.sparse.linalg.svds finds a few values and vectors of an operator"
+    "this function needs the entries; tsvd.linalg.svds finds the largest values of an operator, "
+    "and their vectors"
 )
 _LAZY = (
     "tsvd does not gather it: give {name}.compute(), or use dask.array.linalg.svd, which works on "

@@ -89,6 +89,11 @@ def _name(dtype):
     return str(dtype).rpartition(".")[2]
 
 
+def name_of(x):
+    """The name of its dtype: "float64", whatever library it is of."""
+    return _name(x.dtype)
+
+
 def is_complex(x):
     return _name(x.dtype).startswith("complex")
 
@@ -195,7 +200,7 @@ def scaled(space, x):
     if 0 in x.shape:
         return x, 0
     exponent = _exponents(space, x, (-2, -1))
-    far = abs(exponent) > _FAR[eps_of(x)]
+    far = is_far(exponent, x)
     if not bool(far.any()):
         return x, 0
     powers = on_host(space.where(far, exponent, 0))
@@ -207,6 +212,11 @@ def scaled_columns(space, x):
     if 0 in x.shape:
         return x
     return by_power(x, -on_host(_exponents(space, x, -2))[..., None, :])
+
+
+def is_far(exponent, x):
+    """Whether sums of products of entries as large as 2^exponent need scaling, in the type of x."""
+    return abs(exponent) > _FAR[eps_of(x)]
 
 
 def by_power(x, powers):

@@ -94,3 +94,42 @@ class SVDInfo(NamedTuple):
     deflated: int
     refused: int
     seconds: dict[str, float]
+
+
+class PartialSVDInfo(NamedTuple):
+    """How a result of `tsvd.linalg.svds` was computed.
+
+    Attributes
+    ----------
+    method : str
+        "krylov", or "full" for the SVD with all values.
+    reads : int
+        How often A was read: by a step, or by a product with a vector or a block. For
+        objects without products of blocks each column counts.
+    steps : int
+        Steps of all Lanczos processes, with those of the check.
+    restarts : int
+        Restarts of all processes.
+    residuals : ndarray, shape (k,), or None
+        The larger of ``|A v - s u|`` and ``|A^H u - s v|`` for each triplet, computed,
+        in the units of A. None: by "full" they are not computed.
+    check : str
+        The check that was made: "probabilistic", "cholesky" or "none". By "full" it is
+        "all values": nothing can be missed.
+    eta : float or None
+        No value above ``(1 + eta) * s_k`` was missed; None without a check.
+    failure : float or None
+        The largest probability that there is one all the same.
+    repaired : int
+        How many values the check found and took in.
+    """
+
+    method: str
+    reads: int
+    steps: int
+    restarts: int
+    residuals: np.ndarray | None
+    check: str
+    eta: float | None
+    failure: float | None
+    repaired: int

@@ -102,3 +102,14 @@ class SVDInfo(NamedTuple):
     deflated: int
     refused: int
     seconds: dict[str, float]
+
+class PartialSVDInfo(NamedTuple):
+    method: Literal["krylov", "full"]
+    reads: int
+    steps: int
+    restarts: int
+    residuals: np.ndarray[Any, Any] | None
+    check: Literal["all values", "probabilistic", "cholesky", "none"]
+    eta: float | None
+    failure: float | None
+    repaired: int

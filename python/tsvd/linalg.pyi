@@ -1,7 +1,7 @@
 """Types of tsvd.linalg, for type checkers and editors."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, Literal, overload
+from typing import Any, Generic, Literal, SupportsIndex, overload
 
 import numpy as np
 from numpy.linalg import LinAlgError as LinAlgError
@@ -23,11 +23,13 @@ from ._types import (
     Select,
     SVDInfo,
 )
+from ._types import PartialSVDInfo as PartialSVDInfo
 from ._types import SVDResult as SVDResult
 
 __all__ = [
     "Bidiagonalization",
     "LinAlgError",
+    "PartialSVDInfo",
     "SVDResult",
     "bidiagonalize",
     "cond",
@@ -45,6 +47,7 @@ __all__ = [
     "polar",
     "subspace_angles",
     "svd",
+    "svds",
     "svdvals",
 ]
 
@@ -592,6 +595,96 @@ def lstsq(
     device: Device | None = None,
     threads: int | None = None,
 ) -> tuple[Any, Any, Any, Any]: ...
+@overload
+def svds(
+    A: Any,
+    k: SupportsIndex = ...,
+    *,
+    which: Literal["LM", "SM"] = ...,
+    tol: float = ...,
+    v0: ArrayLike | None = ...,
+    maxiter: int | None = ...,
+    return_singular_vectors: Literal[True] = ...,
+    rng: int | np.random.Generator | None = ...,
+    check: Literal["auto", "probabilistic", "cholesky", "none"] = ...,
+    center: ArrayLike | Literal[True] | None = ...,
+    full_output: Literal[False] = ...,
+) -> SVDResult[Any]: ...
+@overload
+def svds(
+    A: Any,
+    k: SupportsIndex = ...,
+    *,
+    which: Literal["LM", "SM"] = ...,
+    tol: float = ...,
+    v0: ArrayLike | None = ...,
+    maxiter: int | None = ...,
+    return_singular_vectors: Literal[True] = ...,
+    rng: int | np.random.Generator | None = ...,
+    check: Literal["auto", "probabilistic", "cholesky", "none"] = ...,
+    center: ArrayLike | Literal[True] | None = ...,
+    full_output: Literal[True],
+) -> tuple[SVDResult[Any], PartialSVDInfo]: ...
+@overload
+def svds(
+    A: Any,
+    k: SupportsIndex = ...,
+    *,
+    which: Literal["LM", "SM"] = ...,
+    tol: float = ...,
+    v0: ArrayLike | None = ...,
+    maxiter: int | None = ...,
+    return_singular_vectors: Literal["u", "vh"],
+    rng: int | np.random.Generator | None = ...,
+    check: Literal["auto", "probabilistic", "cholesky", "none"] = ...,
+    center: ArrayLike | Literal[True] | None = ...,
+    full_output: Literal[False] = ...,
+) -> SVDResult[Any]: ...
+@overload
+def svds(
+    A: Any,
+    k: SupportsIndex = ...,
+    *,
+    which: Literal["LM", "SM"] = ...,
+    tol: float = ...,
+    v0: ArrayLike | None = ...,
+    maxiter: int | None = ...,
+    return_singular_vectors: Literal["u", "vh"],
+    rng: int | np.random.Generator | None = ...,
+    check: Literal["auto", "probabilistic", "cholesky", "none"] = ...,
+    center: ArrayLike | Literal[True] | None = ...,
+    full_output: Literal[True],
+) -> tuple[SVDResult[Any], PartialSVDInfo]: ...
+@overload
+def svds(
+    A: Any,
+    k: SupportsIndex = ...,
+    *,
+    which: Literal["LM", "SM"] = ...,
+    tol: float = ...,
+    v0: ArrayLike | None = ...,
+    maxiter: int | None = ...,
+    return_singular_vectors: Literal[False],
+    rng: int | np.random.Generator | None = ...,
+    check: Literal["auto", "probabilistic", "cholesky", "none"] = ...,
+    center: ArrayLike | Literal[True] | None = ...,
+    full_output: Literal[False] = ...,
+) -> Any: ...
+@overload
+def svds(
+    A: Any,
+    k: SupportsIndex = ...,
+    *,
+    which: Literal["LM", "SM"] = ...,
+    tol: float = ...,
+    v0: ArrayLike | None = ...,
+    maxiter: int | None = ...,
+    return_singular_vectors: Literal[False],
+    rng: int | np.random.Generator | None = ...,
+    check: Literal["auto", "probabilistic", "cholesky", "none"] = ...,
+    center: ArrayLike | Literal[True] | None = ...,
+    full_output: Literal[True],
+) -> tuple[Any, PartialSVDInfo]: ...
 def matrix_rank(
     A: Any,
     tol: ArrayLike | None = None,

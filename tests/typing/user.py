@@ -44,6 +44,15 @@ def bidiagonal(single: F32, double: F64, whole: NDArray[np.int64], tensor: Tenso
     assert_type(result.s, F64)
 
 
+def partial(double: F64, tensor: Tensor) -> None:
+    assert_type(linalg.svds(double, 3), SVDResult[Any])
+    assert_type(linalg.svds(tensor, 3, return_singular_vectors="u", rng=1), SVDResult[Any])
+    found, info = linalg.svds(double, which="LM", check="cholesky", full_output=True)
+    assert_type(found, SVDResult[Any])
+    assert_type(info, linalg.PartialSVDInfo)
+    assert_type(info.repaired, int)
+
+
 def dense(single: F32, double: F64, whole: NDArray[np.int64], tensor: Tensor) -> None:
     assert_type(linalg.svd(double, full_matrices=False), SVDResult[F64])
     assert_type(linalg.svd(single, False, False), F32)
