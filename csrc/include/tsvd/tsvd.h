@@ -461,14 +461,14 @@ typedef struct tsvd_info {
  *
  * handle    where to compute
  * d, e      the diagonals, (batch..., n) and (batch..., n-1), of one dtype and in one space, with
- *           any strides; the batch dimensions broadcast.  For n <= 1 e is empty, or NULL.  With n > 0
- *           entries of e matrices have a column more than rows, n x (n+1), or with options.lower a
- *           row more than columns
+ *           any strides; the batch dimensions broadcast.  For n <= 1 e is empty, or NULL.  With n
+ *           entries of e, n > 0, matrices have a column more than rows, n x (n+1), or with
+ *           options.lower a row more than columns
  * options   NULL: the defaults
- * L, s, R   out, (batch..., rows, k), (batch..., k), (batch..., k, columns) for the k wanted values:
- *           C-contiguous, of the dtype of d, and all in one space.  That may be another than the
- *           space of d and e.  They overlap neither the input nor each other.  L and R are NULL if
- *           values alone are wanted.  If all values are wanted, R of n x (n+1) matrices may have
+ * L, s, R   out, (batch..., rows, k), (batch..., k), (batch..., k, columns) for the k wanted
+ *           values: C-contiguous, of the dtype of d, and all in one space.  That may be another than
+ *           the space of d and e.  They overlap neither the input nor each other.  L and R are NULL
+ *           if values alone are wanted.  If all values are wanted, R of n x (n+1) matrices may have
  *           n + 1 rows, and L of (n+1) x n matrices n + 1 columns: the last one is the null vector
  * info      filled if not NULL
  * error     filled if not NULL and the status is not TSVD_OK
