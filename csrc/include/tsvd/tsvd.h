@@ -466,10 +466,11 @@ typedef struct tsvd_info {
  *           options.lower a row more than columns
  * options   NULL: the defaults
  * L, s, R   out, (batch..., rows, k), (batch..., k), (batch..., k, columns) for the k wanted
- *           values: C-contiguous, of the dtype of d, and all in one space.  That may be another than
- *           the space of d and e.  They overlap neither the input nor each other.  L and R are NULL
- *           if values alone are wanted.  If all values are wanted, R of n x (n+1) matrices may have
- *           n + 1 rows, and L of (n+1) x n matrices n + 1 columns: the last one is the null vector
+ *           values: C-contiguous, of the dtype of d, and all in one space.  That may be another
+ *           than the space of d and e.  They overlap neither the input nor each other.  L and R are
+ *           NULL if values alone are wanted.  If all values are wanted, R of n x (n+1) matrices may
+ *           have n + 1 rows, and L of (n+1) x n matrices n + 1 columns: the last one is the null
+ *           vector
  * info      filled if not NULL
  * error     filled if not NULL and the status is not TSVD_OK
  *
