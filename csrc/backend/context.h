@@ -13,7 +13,7 @@
    no `plan`: the SVD of B within it has a context of its own. */
 struct tsvd_context {
     const struct call_args *call;      /* the arguments that all calls have */
-    const tsvd_options *options;       /* call->options */
+    const tsvd_options *options;       /* call->options, but for the eps of an extra column */
     const struct svd_problem *problem; /* the bidiagonal matrices; or NULL */
     const struct svd_plan *plan;       /* what is done with them; or NULL */
     tsvd_error *error;                 /* never NULL */

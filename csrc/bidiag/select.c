@@ -15,9 +15,22 @@ next_above(double bound)
     return (double)x <= bound ? r_from_bits(r_bits(x) + 1) : x;
 }
 
-/* How many values of a matrix with finite entries, not all zero, are above a bound. */
+/* The shift at which values 2^power s count as sigma or more, for a matrix that has the values s.
+   That is decided in the units of sigma, where numbers may be farther apart. */
+static real
+in_units(real sigma, int power)
+{
+    int twice;
+    real shift = r_shift(sigma, &twice);
+
+    r_scale(&shift, 1, power - twice, &shift);
+    return r_max(shift, r_from_bits(1));
+}
+
+/* How many values of a matrix with finite entries, not all zero, are above a bound; the values of
+   `matrix` times 2^power. */
 static int64_t
-count_above(const struct values_ops *values, const struct sturm *matrix, double bound)
+count_above(const struct values_ops *values, const struct sturm *matrix, double bound, int power)
 {
     int64_t above = 0;
     real sigma;
@@ -26,6 +39,7 @@ count_above(const struct values_ops *values, const struct sturm *matrix, double 
         return matrix->n;
     }
     sigma = next_above(bound + 0.0); /* turns -0 into 0 */
+    sigma = power != 0 ? in_units(sigma, power) : sigma;
     if (!isinf(bound) && r_bits(sigma) < matrix->top) {
         values->count(matrix, 1, &sigma, &above);
     }
@@ -80,8 +94,8 @@ tsvdi_select(const struct svd_problem *p, double low, double high, int64_t *firs
     }
     TSVD_TRY(tsvdi_alloc(&ctx, tsvdi_sturm_bytes(p->n), &memory));
     tsvdi_sturm_prepare(p->n, chunk.d, chunk.e, memory, &matrix);
-    *first = count_above(tsvdi_host_values(), &matrix, ldexp(high, -power));
-    *count = count_above(tsvdi_host_values(), &matrix, ldexp(low, -power)) - *first;
+    *first = count_above(tsvdi_host_values(), &matrix, high, power);
+    *count = count_above(tsvdi_host_values(), &matrix, low, power) - *first;
     *count = *count < 0 ? 0 : *count; /* counts are monotone except for rounding */
 out:
     tsvdi_free(&ctx, memory);

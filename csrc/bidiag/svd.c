@@ -9,6 +9,7 @@
  * too; a step on the results goes into solve_chunk(), after run().  sum_bytes() of plan.c counts
  * the workspace of both.  (The reduction of dense matrices is in dense/.)
  */
+#include <math.h>
 #include <string.h>
 
 #include "backend/method.h"
@@ -20,6 +21,7 @@ struct worker {
     struct tsvd_context ctx;   /* what its functions are given */
     struct chunk chunk;        /* the matrices under work */
     struct extra_column extra; /* theirs, if they have one */
+    tsvd_options options;      /* the caller's, with an eps for these matrices */
     tsvd_error error;          /* what failed in chunk `failed` */
     tsvd_info info;            /* sums over its chunks */
     int64_t failed;            /* the chunk that the error belongs to */
@@ -79,6 +81,25 @@ out:
     return ret;
 }
 
+/* Makes the matrices of a chunk square.  eps gets their units, at most: those whose entries might
+   overflow are multiplied by a power of two. */
+static tsvd_status
+drop_extra(struct worker *own, const struct svd_problem *asked, struct results to)
+{
+    int power = 0;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(own->ctx.plan->backend->extra->drop(&own->ctx, &own->chunk, asked, to, &own->extra));
+    for (int64_t i = 0; i < own->chunk.count; i++) {
+        power = own->extra.power[i] > power ? own->extra.power[i] : power;
+    }
+    own->options = *own->ctx.call->options;
+    own->options.eps = ldexp(own->options.eps, -power);
+    own->ctx.options = &own->options;
+out:
+    return ret;
+}
+
 /* The method that decomposes a chunk: the planned one, unless each matrix decides (by_matrix).
    Then it is bisection where the fast form of the counts applies.  For a very small or very graded
    matrix QR is faster; counts then only confirm its values. */
@@ -123,7 +144,7 @@ solve_chunk(void *arg, int worker, int64_t index)
     own->ctx.count = chunk->count;
     to = final = results_of(asked, chunk);
     if (extra != NULL) {
-        TSVD_TRY(extra->drop(&own->ctx, chunk, asked, final, &own->extra));
+        TSVD_TRY(drop_extra(own, asked, final));
         to = own->extra.square;
     }
     if (chunk->ordinary > 0) {

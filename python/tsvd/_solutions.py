@@ -269,7 +269,8 @@ def lstsq(a, b, rcond=None, *, device=None, threads=None):
     -----
     Method: A is reduced to ``Q B P^H``, and B decomposed as ``L S R``. So
     ``x = P R^H S^+ L^H Q^H b``, and U is never formed [1]_. Small matrices are
-    decomposed themselves, those of NumPy in float64. Matrices whose entries are
+    decomposed themselves, those of NumPy in float64, and so are those on a CUDA device,
+    where that is faster. Matrices whose entries are
     far from 1 are scaled by a power of two.
 
     References
@@ -315,7 +316,8 @@ def _solved(space, a, b, rcond, options):
     if single:  # as NumPy does it: of small matrices it costs little
         a, b = _space.wide(a), _space.wide(b)
     (a, up), (b, of_b) = _space.scaled(space, a), _space.scaled(space, b)
-    solve = _by_svd if small else _by_reduction
+    direct = small or _space.is_on_cuda(a, options["device"])
+    solve = _by_svd if direct else _by_reduction
     x, rest, rank, s = solve(space, a, b, rcond, eps, options)
     x, rest, s = (
         _space.by_power(part, power) for part, power in ((x, of_b - up), (rest, 2 * of_b), (s, up))

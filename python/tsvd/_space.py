@@ -11,6 +11,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from . import _arrays
+from ._devices import number_of
 
 EPS = {name: float(np.finfo(name).eps) for name in ("float32", "float64")}
 EPS |= {"complex64": EPS["float32"], "complex128": EPS["float64"]}
@@ -73,6 +74,14 @@ def matrices(name, x):
 def refuse_not_finite(space, name, x):
     if not bool(space.isfinite(x).all()):
         raise ValueError(f"{name} must not hold NaN or infinity")
+
+
+def is_on_cuda(x, device):
+    """Whether x lies on a CUDA device, or the caller names one."""
+    if device is not None:
+        return number_of(device) >= 0
+    place = _arrays.place_of(_arrays.DENSE, "x", x)
+    return place is not None and place >= 0
 
 
 def is_small(x):
