@@ -8,8 +8,9 @@
 #include "cpu/tuning.h"
 #include "host/environment.h"
 
-/* Rows that are restored side by side, which hides the latency of the recurrence. */
-enum { TOGETHER = 8 };
+/* Rows that are restored side by side, which hides the latency of the recurrence; and columns, of
+   which a row fills a page of memory. */
+enum { TOGETHER = 8, SLAB = 512 };
 
 /* What the tasks of a chunk share. */
 struct restoring {
@@ -27,13 +28,21 @@ is_lower(const struct svd_problem *asked)
     return asked->rows > asked->columns;
 }
 
+/* Whether the square matrix's vectors lie in the caller's memory from the beginning: L' is the first
+   rows of L. */
+static int
+is_in_place(const struct svd_problem *asked, int64_t chunk)
+{
+    return is_lower(asked) && !asked->full && chunk == 1;
+}
+
 static tsvd_status
 drop(struct tsvd_context *ctx, struct chunk *chunk, const struct svd_problem *asked,
      struct results to, struct extra_column *extra)
 {
     tsvdi_host_drop_extra(asked->n, ctx->options->eps, chunk, extra);
     extra->square = to;
-    if (to.L != NULL) {
+    if (to.L != NULL && extra->vectors != NULL) {
         *(is_lower(asked) ? &extra->square.L : &extra->square.R) = extra->vectors;
     }
     return TSVD_OK;
@@ -73,8 +82,23 @@ restore_rows(const struct restoring *q, const struct rotation *turn, const real 
     }
 }
 
-/* Columns first .. first + count - 1 of L [n+1][count of all], whose signs are set anew: the last
-   row changes the largest entries.  right: R [vectors][n]. */
+/* Makes the largest entry of each of `count` columns of L positive, and changes the sign of R's row
+   with it: the last row of L changes which entry that is. */
+static void
+fix_signs(const struct cpu_kernels *kernels, int64_t n, int64_t count, real *left, int64_t stride,
+          real *right)
+{
+    real sign[CPU_SIGNS_TOGETHER];
+
+    kernels->orient(count, n + 1, left, stride, sign);
+    for (int64_t j = 0; j < count; j++) {
+        for (int64_t i = 0; i < n && sign[j] < 0; i++) {
+            right[j * n + i] = -right[j * n + i];
+        }
+    }
+}
+
+/* Columns first .. first + count - 1 of L [n+1][count of all].  right: R [vectors][n]. */
 static void
 restore_columns(const struct restoring *q, const struct rotation *turn, const real *from,
                 int64_t first, int64_t count, real *to, real *right)
@@ -82,7 +106,7 @@ restore_columns(const struct restoring *q, const struct rotation *turn, const re
     const struct cpu_kernels *kernels = tsvdi_kernels();
     const int64_t n = q->length, all = q->count;
     const int64_t there = first + count <= q->vectors ? count : q->vectors - first;
-    real *last = to + n * all + first, sign[CPU_SIGNS_TOGETHER];
+    real *last = to + n * all + first;
 
     for (int64_t j = 0; j < count; j++) {
         last[j] = j >= there;
@@ -91,17 +115,16 @@ restore_columns(const struct restoring *q, const struct rotation *turn, const re
         const struct rotation back = {turn[i].c, -turn[i].s};
         real *row = to + i * all + first;
 
-        memcpy(row, from + i * q->vectors + first, (size_t)there * sizeof *row);
-        memset(row + there, 0, (size_t)(count - there) * sizeof *row);
+        if (from != to) {
+            memcpy(row, from + i * q->vectors + first, (size_t)there * sizeof *row);
+            memset(row + there, 0, (size_t)(count - there) * sizeof *row);
+        }
         kernels->turn(count, back, row, last);
     }
-    kernels->orient(there, n + 1, to + first, all, sign);
-    for (int64_t j = 0; j < there; j++) {
-        real *row = right + (first + j) * n;
+    for (int64_t j = 0; j < there; j += CPU_SIGNS_TOGETHER) {
+        const int64_t left = there - j < CPU_SIGNS_TOGETHER ? there - j : CPU_SIGNS_TOGETHER;
 
-        for (int64_t i = 0; i < n && sign[j] < 0; i++) {
-            row[i] = -row[i];
-        }
+        fix_signs(kernels, n, left, to + first + j, all, right + (first + j) * n);
     }
 }
 
@@ -111,11 +134,11 @@ restore_piece(void *arg, int worker, int64_t index)
     const struct restoring *q = arg;
     const int lower = is_lower(q->asked);
     const int64_t n = q->length, matrix = index / q->pieces, piece = index % q->pieces;
-    const int64_t size = lower ? CPU_SIGNS_TOGETHER : TOGETHER, first = piece * size;
+    const int64_t size = lower ? SLAB : TOGETHER, first = piece * size;
     const int64_t count = q->count - first < size ? q->count - first : size;
     const int64_t numbers = n * q->vectors, made = (n + 1) * q->count;
     const struct rotation *turn = q->extra->turn + matrix * n;
-    const real *from = q->extra->vectors + matrix * numbers;
+    const real *from = (lower ? q->extra->square.L : q->extra->square.R) + matrix * numbers;
     struct host_environment before;
 
     (void)worker;
@@ -135,7 +158,7 @@ static tsvd_status
 restore(struct tsvd_context *ctx, const struct chunk *chunk, const struct svd_problem *asked,
         struct extra_column *extra, struct results to)
 {
-    const int64_t size = is_lower(asked) ? CPU_SIGNS_TOGETHER : TOGETHER;
+    const int64_t size = is_lower(asked) ? SLAB : TOGETHER;
     struct restoring q = {.extra = extra,
                           .asked = asked,
                           .to = to,
@@ -156,7 +179,9 @@ restore(struct tsvd_context *ctx, const struct chunk *chunk, const struct svd_pr
 static uint64_t
 vector_bytes(const struct svd_problem *p, int64_t chunk)
 {
-    return p->vectors ? bytes_of(chunk, bytes_of(p->n, bytes_of(p->k, sizeof(real)))) : 0;
+    return p->vectors && !is_in_place(p, chunk)
+               ? bytes_of(chunk, bytes_of(p->n, bytes_of(p->k, sizeof(real))))
+               : 0;
 }
 
 static tsvd_status
