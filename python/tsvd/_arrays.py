@@ -56,8 +56,8 @@ BIDIAGONAL = Form(
 DENSE = Form(
     ("a",),
     ("U", "S", "Vh"),
-    "tsvd.torch.linalg_svd and tsvd.torch.linalg_svdvals have derivatives, tsvd.linalg takes the "
-    "tensor without them by detach()",
+    "tsvd.torch.linalg_svd and the other functions of tsvd.torch that are named linalg_ have "
+    "derivatives, tsvd.linalg takes the tensor without them by detach()",
     "tsvd.linalg does not work within its transformations",
 )
 INVERSE = Form(

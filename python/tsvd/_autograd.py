@@ -66,3 +66,8 @@ def primals(tensors):
 def in_front(x, dim, size):
     """x with the dimension that vmap maps over in front."""
     return x.expand(size, *x.shape) if dim is None else x.movedim(dim, 0)
+
+
+def or_zeros(x, like):
+    """A tangent or a gradient in full, where it is None."""
+    return torch.zeros_like(like) if x is None else x

@@ -1,4 +1,5 @@
-"""Derivatives of the SVD of bidiagonal and of dense matrices, for any library of arrays.
+"""Derivatives of the SVD of bidiagonal and of dense matrices, and of functions of dense matrices,
+for any library of arrays.
 
 The tangent of B = L diag(s) R in the bases of its vectors is P = Lᵀ dB Rᵀ. docs/derivatives.md
 derives the formulas. `xp` is the library, `torch` or `jax.numpy`. V is Rᵀ: column k of L and V
@@ -27,7 +28,7 @@ def values_tangent(L, V, dd, de, lower):
     return (L * dd[..., None] * V).sum(-2) + (L_e * de[..., None] * V_e).sum(-2)
 
 
-def _inverse(xp, x, zero):
+def inverse(xp, x, zero):
     """1/x, and 0 where x counts as zero."""
     none, one = xp.zeros_like(x), xp.ones_like(x)
     # Both choices are finite, so that derivatives of these are.
@@ -48,7 +49,7 @@ def _inverses(xp, s):
     a, b = s[..., :, None], s[..., None, :]
     gap, total = b - a, b + a
     equal = (abs(gap) <= _error(xp, s, xp.maximum(a, b))) | (abs(gap) < tiny)
-    return _inverse(xp, gap, equal), _inverse(xp, total, total < tiny)
+    return inverse(xp, gap, equal), inverse(xp, total, total < tiny)
 
 
 def vectors_tangent(xp, L, s, V, dd, de, lower):
@@ -75,17 +76,21 @@ def adjoint(xp, L, s, V, gL, gs, gV, lower):
 # ---- dense matrices ----
 
 
+def rounding(xp, s):
+    """The bound on the error of a value of a dense matrix, relative to the largest; never 0."""
+    return _error(xp, s, s[..., :1]) + float(xp.finfo(s.dtype).tiny)
+
+
 def _dense_inverses(xp, s):
-    """As _inverses, and 1/s. The error of a value is relative to the largest one."""
-    tiny = float(xp.finfo(s.dtype).tiny)
-    error = _error(xp, s, s[..., :1])
+    """As _inverses, and 1/s."""
+    error = rounding(xp, s)
     a, b = s[..., :, None], s[..., None, :]
     gap, total = b - a, b + a
-    bound = error[..., None] + tiny
+    bound = error[..., None]
     return (
-        _inverse(xp, gap, abs(gap) <= bound),
-        _inverse(xp, total, total <= bound),
-        _inverse(xp, s, s <= error + tiny),
+        inverse(xp, gap, abs(gap) <= bound),
+        inverse(xp, total, total <= bound),
+        inverse(xp, s, s <= error),
     )
 
 
@@ -141,3 +146,145 @@ def dense_adjoint(xp, U, s, V, gU, gs, gV):
     if gV is not None and not _is_basis(V):
         gA = gA + (U * inverse[..., None, :]) @ _h(_beside(V, gV))
     return gA
+
+
+# ---- the pseudo-inverse X of A, and least squares, where the rank is constant ----
+
+
+def _product(a, b, c):
+    """a b c, in the order that takes less work."""
+    (p, q), (r, s) = a.shape[-2:], c.shape[-2:]
+    return (a @ b) @ c if p * r * (q + s) <= q * s * (p + r) else a @ (b @ c)
+
+
+def pinv_tangent(A, X, dA):
+    """The tangent of X (Golub and Pereyra 1973, equation 4.12)."""
+    adjoint, Xh = _h(dA), _h(X)
+    left, right = adjoint - _product(adjoint, A, X), adjoint - _product(X, A, adjoint)
+    return _product(X, Xh, left) + _product(right, Xh, X) - _product(X, dA, X)
+
+
+def pinv_adjoint(A, X, gX):
+    """The gradient for A of one for X."""
+    adjoint, Xh = _h(gX), _h(X)
+    left, right = adjoint - _product(A, X, adjoint), adjoint - _product(adjoint, X, A)
+    return _product(left, X, Xh) + _product(Xh, X, right) - _product(Xh, gX, Xh)
+
+
+def lstsq_tangent(A, b, X, x, dA, db):
+    """The tangents of x = X b and of the squares of its residuals."""
+    rest, change = b - A @ x, db - dA @ x
+    adjoint = _h(dA)
+    beside = adjoint @ (_h(X) @ x)
+    dx = X @ (change + _h(X) @ (adjoint @ rest)) + beside - X @ (A @ beside)
+    return dx, 2 * (rest.conj() * change).sum(-2).real
+
+
+def lstsq_adjoint(A, b, X, x, gx, g_squares):
+    """The gradients for A and b of one for x and for the squares; each of these may be None."""
+    rest = b - A @ x
+    gb = 0 if g_squares is None else 2 * rest * g_squares[..., None, :]
+    if gx is None:
+        return -gb @ _h(x), gb
+    z = _h(X) @ gx
+    gb = gb + z
+    beside = gx - X @ (A @ gx)
+    return rest @ _h(X @ z) + (_h(X) @ x) @ _h(beside) - gb @ _h(x), gb
+
+
+# ---- the polar decomposition A = U P of a matrix with no more columns than rows ----
+
+
+def divide_by_sums(xp, V, s, C, share):
+    """The solution Z of P Z + Z P = C, or P Z with `share`, for P = V diag(s) Vᴴ.
+
+    In the basis V, C is divided by s_i + s_j. Where that counts as zero Z is 0, and P Z is half of
+    C, which is what P Z + Z P = C asks of a Hermitian P Z.
+    """
+    i, j = s[..., :, None], s[..., None, :]
+    total = i + j
+    zero = total <= rounding(xp, s)[..., None]
+    weight = inverse(xp, total, zero)
+    if share:
+        weight = xp.where(zero, xp.full_like(total, 0.5), i * weight)
+    return V @ (weight * (_h(V) @ C @ V)) @ _h(V)
+
+
+def polar_tangent(U, dA, solve, share, inverse, outer):
+    """The tangents of U and P; with `outer` of U and U P Uᴴ, for A = (U P Uᴴ) U.
+
+    solve, share: divide_by_sums() as functions of C. inverse: that of P.
+    """
+    Z = _h(U) @ dA
+    dU = U @ solve(Z - _h(Z)) + (dA - U @ Z) @ inverse
+    half = (dA - U @ share(Z)) @ _h(U) if outer else share(Z)
+    return dU, half + _h(half)
+
+
+def polar_adjoint(U, gU, gP, solve, share, inverse, outer):
+    """The gradient for A of one for U and P; each of these may be None. See polar_tangent()."""
+    gA = 0
+    if gU is not None:
+        K = _h(U) @ gU
+        gA = U @ solve(K - _h(K)) + (gU - U @ K) @ inverse
+    if gP is not None:
+        G = gP + _h(gP)
+        gA = gA + (G @ U - U @ share(_h(U) @ G @ U) if outer else U @ share(G))
+    return gA
+
+
+# ---- the nearest matrix of rank k ----
+
+
+def truncate_tangent(xp, W, s, V, k, dA):
+    """The tangent of the sum of s_i w_i v_iᴴ over the k largest values of A = W diag(s) Vᴴ.
+
+    The map is its own adjoint (Feppon and Lermusiaux 2018): it also takes a gradient to that for A.
+    """
+    W1, W2, V1, V2 = W[..., :k], W[..., k:], V[..., :k], V[..., k:]
+    i, j = s[..., :k, None], s[..., None, k:]
+    rows, columns = _h(W1) @ dA, dA @ V1
+    gap = i - j
+    weight = inverse(xp, gap, gap <= rounding(xp, s)[..., None])
+    # i + j is zero only where the gap counts as zero
+    weight = weight * j * inverse(xp, i + j, i + j == 0)
+    M, N = rows @ V2, _h(_h(W2) @ columns)
+    right, left = weight * (j * M + i * N), weight * (j * N + i * M)
+    rows = rows + right @ _h(V2)
+    columns = columns + W2 @ _h(left) - W1 @ (_h(W1) @ columns)
+    return W1 @ rows + columns @ _h(V1)
+
+
+def _beside_both(B, X, Z):
+    """(I - B X) Z (I - X B)."""
+    Z = Z - _product(Z, X, B)
+    return Z - _product(B, X, Z)
+
+
+# E = truncate_tangent(dA) solves E = F + Xᴴ Eᴴ R + R Eᴴ Xᴴ, with the nearest matrix B, R = A - B,
+# X the pseudo-inverse of B, and F = dA - (I - B X) dA (I - X B). These are smooth functions of A,
+# unlike the vectors. Their changes give that of E, by an equation of the same form.
+
+
+def truncate_tangent_tangent(A, B, X, dA, E, changes, truncate):
+    """The tangent of E for those of A, B, X and dA. truncate: truncate_tangent() of a change."""
+    tA, tB, tX, t_dA = changes
+    R, tR, Eh, Xh = A - B, tA - tB, _h(E), _h(X)
+    left, right = dA - _product(B, X, dA), dA - _product(dA, X, B)
+    Y = tB @ (X @ right) + B @ (tX @ right) + (left @ tX) @ B + (left @ X) @ tB
+    Y = Y + _product(_h(tX), Eh, R) + _product(Xh, Eh, tR)
+    Y = Y + _product(tR, Eh, Xh) + _product(R, Eh, _h(tX))
+    return truncate(t_dA + Y) + _beside_both(B, X, Y)
+
+
+def truncate_tangent_adjoint(A, B, X, dA, E, gE, truncate):
+    """The gradients for A, B, X and dA of one for E."""
+    g_dA = truncate(gE)
+    Y = g_dA + _beside_both(B, X, gE)
+    Yh, Eh, Bh, R = _h(Y), _h(E), _h(B), A - B
+    left, right = dA - _product(B, X, dA), dA - _product(dA, X, B)
+    gX = _product(Eh, R, Yh) + _product(Yh, R, Eh)
+    gX = gX + _product(Bh, Y, _h(right)) + _product(_h(left), Y, Bh)
+    gA = _product(E, X, Y) + _product(Y, X, E)
+    gB = Y @ _h(X @ right) + _h(left @ X) @ Y - gA
+    return gA, gB, gX, g_dA

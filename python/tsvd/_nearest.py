@@ -62,16 +62,23 @@ def polar(a, side="right", *, device=None, threads=None):
            [ 1.,  0.]]), array([[3., 0.],
            [0., 2.]]))
     """
+    a, space, wrap = _space.given("a", a)
+    options = {"device": device, "threads": threads}
+    U, P, _ = polar_and_svd(space, _space.matrices("a", a), side, options)
+    return wrap(U), wrap(P)
+
+
+def polar_and_svd(space, a, side, options):
+    """U and P, and the SVD of a that they are made of."""
     if side not in ("right", "left"):
         raise ValueError(f'`side` must be either "right" or "left", not {side!r}')
-    a, space, wrap = _space.given("a", a)
-    a, powers = _space.scaled(space, _space.matrices("a", a))
-    W, s, Vh = svd(a, full_matrices=False, device=device, threads=threads)
+    a, powers = _space.scaled(space, a)
+    W, s, Vh = svd(a, full_matrices=False, **options)
     basis = _space.adjoint(space, Vh) if side == "right" else W
     P = (basis * s[..., None, :]) @ _space.adjoint(space, basis)
     with np.errstate(over="ignore"):
         P = _space.by_power(_space.hermitian_part(space, P), powers)
-    return wrap(W @ Vh), wrap(P)
+        return W @ Vh, P, (W, _space.by_power(s, powers), Vh)
 
 
 def orthogonal_procrustes(A, B, check_finite=True, *, device=None, threads=None):

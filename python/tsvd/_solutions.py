@@ -328,16 +328,20 @@ def _solved(space, a, b, rcond, options):
     return x, rest, rank, s
 
 
+def counted_part(space, s, rcond, eps):
+    """rcond, to be compared with s; 0 and negative numbers are eps / 2, as for LAPACK."""
+    part = _space.along("rcond", rcond, s)
+    if isinstance(part, (int, float)):
+        return eps / 2 if part <= 0 else part
+    return space.where(part <= 0, eps / 2, part)
+
+
 def _counted(space, s, rcond, eps):
     """The rank, and s with infinity in place of the values that count as zero.
 
     Results are multiplied by its reciprocal, as CuPy divides complex numbers by infinity to NaN.
     """
-    part = _space.along("rcond", rcond, s)
-    if isinstance(part, (int, float)):
-        part = eps / 2 if part <= 0 else part
-    else:
-        part = space.where(part <= 0, eps / 2, part)
+    part = counted_part(space, s, rcond, eps)
     counts = s > s[..., :1] * part
     return counts.sum(-1), space.where(counts, s, math.inf)
 

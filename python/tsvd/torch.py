@@ -4,9 +4,10 @@
     s = tsvd.torch.svdvals(d, e)
     s.sum().backward()
 
-`svd` and `svdvals` are those of `tsvd`, for bidiagonal matrices; `linalg_svd` and `linalg_svdvals`
-those of `tsvd.linalg`, for dense ones, and in _torch_linalg.py. Importing tsvd does not import this
-module. Results are on the device of the input.
+`svd` and `svdvals` are those of `tsvd`, for bidiagonal matrices. Those named `linalg_` are for
+dense ones, as `tsvd.linalg` has them: `linalg_svd` and `linalg_svdvals` in _torch_linalg.py, and
+functions that are smooth where these are not in _torch_solutions.py and _torch_nearest.py.
+Importing tsvd does not import this module. Results are on the device of the input.
 """
 
 from __future__ import annotations
@@ -26,9 +27,21 @@ from ._autograd import (
 )
 from ._options import method_number
 from ._torch_linalg import linalg_svd, linalg_svdvals
+from ._torch_nearest import linalg_low_rank, linalg_nuclear_norm, linalg_polar
+from ._torch_solutions import linalg_lstsq, linalg_pinv
 from ._types import SVDResult
 
-__all__ = ["linalg_svd", "linalg_svdvals", "svd", "svdvals"]
+__all__ = [
+    "linalg_low_rank",
+    "linalg_lstsq",
+    "linalg_nuclear_norm",
+    "linalg_pinv",
+    "linalg_polar",
+    "linalg_svd",
+    "linalg_svdvals",
+    "svd",
+    "svdvals",
+]
 
 
 @outside_graphs

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 from torch.testing._internal.opinfo.definitions.linalg import op_db
 
 from tsvd import linalg
-from tsvd.torch import linalg_svd, linalg_svdvals
+from tsvd.torch import linalg_lstsq, linalg_pinv, linalg_svd, linalg_svdvals
 
 DEVICES = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
@@ -63,8 +63,10 @@ OURS = {
 OPS = {(op.name, op.variant_test_name): op for op in op_db}
 # The vectors that complete the bases have no derivative: PyTorch's functions leave them out too.
 DIFFERENTIABLE = {
-    "linalg.svd": lambda a, full_matrices: linalg_svd(a),
-    "linalg.svdvals": linalg_svdvals,
+    ("linalg.svd", ""): lambda a, full_matrices: linalg_svd(a),
+    ("linalg.svdvals", ""): linalg_svdvals,
+    ("linalg.pinv", ""): linalg_pinv,
+    ("linalg.lstsq", "grad_oriented"): lambda a, b, driver: linalg_lstsq(a, b)[0],
 }
 
 
@@ -119,15 +121,16 @@ def test_lstsq(device, dtype):
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
-@pytest.mark.parametrize("name", DIFFERENTIABLE)
-def test_derivatives(name, dtype):
+@pytest.mark.parametrize("which", DIFFERENTIABLE, ids="-".join)
+def test_derivatives(which, dtype):
     """Of first and second order, in reverse and forward mode."""
-    op = OPS[name, ""]
+    op = OPS[which]
     for sample in samples(op, "cpu", dtype, requires_grad=True):
 
-        def function(a, sample=sample):
-            return sample.output_process_fn_grad(DIFFERENTIABLE[name](a, **sample.kwargs))
+        def function(*inputs, sample=sample):
+            result = DIFFERENTIABLE[which](*inputs, **sample.kwargs)
+            return sample.output_process_fn_grad(result)
 
-        fast = op.gradcheck_fast_mode
-        gradcheck(function, sample.input, check_forward_ad=True, fast_mode=fast)
-        gradgradcheck(function, sample.input, check_fwd_over_rev=True, fast_mode=fast)
+        inputs, fast = (sample.input, *sample.args), op.gradcheck_fast_mode
+        gradcheck(function, inputs, check_forward_ad=True, fast_mode=fast)
+        gradgradcheck(function, inputs, check_fwd_over_rev=True, fast_mode=fast)

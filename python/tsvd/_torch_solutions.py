@@ -1,0 +1,228 @@
+"""linalg_pinv and linalg_lstsq of `tsvd.torch`: what solves equations, with derivatives.
+
+Derivatives are made of A, its pseudo-inverse X and the solution alone. So equal values do no harm,
+and X, which is a function with derivatives itself, makes those of any order.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from . import _derivative, _solutions, _space, linalg
+from ._autograd import in_front, number, or_zeros, outer_tangents, outside_graphs, primals
+
+
+@outside_graphs
+def linalg_pinv(
+    a,
+    rcond=None,
+    hermitian=False,
+    *,
+    rtol=None,
+    atol=None,
+    return_rank=False,
+    check_finite=True,
+    device=None,
+    threads=None,
+):
+    """Moore-Penrose pseudo-inverse of dense matrices, differentiable where the rank is constant.
+
+    Parameters
+    ----------
+    a : torch.Tensor, shape (..., m, n)
+        The matrices; see `linalg_svd`.
+    rcond, hermitian, rtol, atol, return_rank, check_finite, device, threads
+        As in `tsvd.linalg.pinv`. The derivative takes `hermitian` matrices as general ones.
+
+    Returns
+    -------
+    torch.Tensor, shape (..., n, m)
+        The pseudo-inverses; with return_rank ``(X, rank)``.
+
+    Raises
+    ------
+    TypeError
+        a is no tensor, or has a dtype that tsvd does not compute.
+    ValueError, LinAlgError, MemoryError, RuntimeError
+        As `tsvd.linalg.pinv`.
+
+    See Also
+    --------
+    linalg_lstsq : Solves equations without the pseudo-inverse.
+
+    Notes
+    -----
+    Derivatives of any order, in reverse and in forward mode, with `torch.func` too.
+    They are those along changes that keep the rank [1]_; equal values do no harm. Where
+    the rank is less than m and n other changes raise it, and the pseudo-inverse jumps.
+
+    Work of a derivative: some products of matrices. Memory: some matrices as a.
+
+    References
+    ----------
+    .. [1] G. H. Golub and V. Pereyra, "The differentiation of pseudo-inverses and
+       nonlinear least squares problems whose variables separate", SIAM Journal on
+       Numerical Analysis 10 (1973), 413-432.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import tsvd.torch
+    >>> a = torch.tensor([[2.0, 0.0], [0.0, 2.0]], requires_grad=True)
+    >>> tsvd.torch.linalg_pinv(a).trace().backward()
+    >>> a.grad.tolist()
+    [[-0.25, 0.0], [0.0, -0.25]]
+    """
+    options = {
+        "rcond": rcond,
+        "hermitian": hermitian,
+        "atol": atol,
+        "check_finite": check_finite,
+        "device": device,
+        "threads": threads,
+    }
+    if rtol is not None:
+        options["rtol"] = rtol
+    X, rank = _Pinv.apply(number("a", a), options)
+    return (X, rank) if return_rank else X
+
+
+@outside_graphs
+def linalg_lstsq(a, b, rcond=None, *, device=None, threads=None):
+    """Least-squares solution of linear equations, differentiable where the rank is constant.
+
+    Parameters
+    ----------
+    a : torch.Tensor, shape (..., m, n)
+        The matrices; see `linalg_svd`.
+    b : torch.Tensor, shape (m,), (m, k) or (..., m, k)
+        The right-hand sides, in columns, on the device of a. Leading dimensions are
+        those of a.
+    rcond, device, threads
+        As in `tsvd.linalg.lstsq`.
+
+    Returns
+    -------
+    x, residuals, rank, s : torch.Tensor
+        Those of `tsvd.linalg.lstsq`. The first two have derivatives. s has none here;
+        `linalg_svdvals` gives values that have.
+
+    Raises
+    ------
+    TypeError
+        a or b is no tensor, or has a dtype that tsvd does not compute.
+    ValueError, LinAlgError, MemoryError, RuntimeError
+        As `tsvd.linalg.lstsq`.
+
+    See Also
+    --------
+    linalg_pinv : The matrix that makes the solutions.
+
+    Notes
+    -----
+    What `linalg_pinv` says of derivatives holds here too. A derivative computes the
+    pseudo-inverse. Within `torch.func.vmap` residuals of all matrices are given, as
+    those of a batch.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import tsvd.torch
+    >>> a = torch.tensor([[1.0], [1.0]], dtype=torch.float64)
+    >>> b = torch.tensor([1.0, 3.0], dtype=torch.float64, requires_grad=True)
+    >>> x, residuals, rank, s = tsvd.torch.linalg_lstsq(a, b)
+    >>> x.sum().backward()  # the mean of b
+    >>> b.grad
+    tensor([0.5000, 0.5000], dtype=torch.float64)
+    """
+    a, b = number("a", a), number("b", b)
+    if a.dtype != b.dtype:
+        dtype = torch.promote_types(a.dtype, b.dtype)
+        a, b = a.to(dtype), b.to(dtype)
+    vector = b.ndim == 1
+    x, squares, rank, s = _Lstsq.apply(
+        a, b[:, None] if vector else b, rcond, {"device": device, "threads": threads}
+    )
+    return x[..., 0] if vector else x, squares, rank, s
+
+
+class _Pinv(torch.autograd.Function):
+    """(X, rank)."""
+
+    @staticmethod
+    def forward(a, options):
+        return linalg.pinv(a.detach(), return_rank=True, **options)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        X, rank = output
+        ctx.mark_non_differentiable(rank)
+        ctx.save_for_backward(inputs[0], X)
+        ctx.save_for_forward(inputs[0], X)
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx, gX, _):
+        return None if gX is None else _derivative.pinv_adjoint(*ctx.saved_tensors, gX), None
+
+    @staticmethod
+    def jvp(ctx, da, _):
+        with outer_tangents():
+            a, X, da = primals((*ctx.saved_tensors, da))
+            return _derivative.pinv_tangent(a, X, da), None
+
+    @staticmethod
+    def vmap(info, in_dims, a, options):
+        return _Pinv.apply(in_front(a, in_dims[0], info.batch_size), options), (0, 0)
+
+
+class _Lstsq(torch.autograd.Function):
+    """(x, squares of residuals, rank, s) for right-hand sides in columns."""
+
+    @staticmethod
+    def forward(a, b, rcond, options):
+        return linalg.lstsq(a.detach(), b.detach(), rcond, **options)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        a, b, ctx.rcond, ctx.options = inputs
+        x, squares, rank, s = output
+        ctx.has_squares = squares.shape[-1:] == b.shape[-1:]
+        ctx.mark_non_differentiable(rank, s)
+        ctx.save_for_backward(a, b, x, s)
+        ctx.save_for_forward(a, b, x, s)
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def inverse(ctx, a, s):
+        """The pseudo-inverse for which the values count that counted for x."""
+        part = ctx.rcond
+        if part is not None:
+            part = _solutions.counted_part(torch, s, part, _space.eps_of(a))
+            part = part[..., 0] if hasattr(part, "shape") else part
+        return linalg_pinv(a, part, **ctx.options)
+
+    @staticmethod
+    def backward(ctx, gx, g_squares, *_):
+        a, b, x, s = ctx.saved_tensors
+        g_squares = g_squares if ctx.has_squares else None
+        if gx is None and g_squares is None:
+            return None, None, None, None
+        X = _Lstsq.inverse(ctx, a, s)
+        return (*_derivative.lstsq_adjoint(a, b, X, x, gx, g_squares), None, None)
+
+    @staticmethod
+    def jvp(ctx, da, db, *_):
+        with outer_tangents():
+            a, b, x, s, da, db = primals((*ctx.saved_tensors, da, db))
+            X = _Lstsq.inverse(ctx, a, s)
+            da, db = or_zeros(da, a), or_zeros(db, b)
+            dx, squares = _derivative.lstsq_tangent(a, b, X, x, da, db)
+            return dx, squares if ctx.has_squares else squares[..., :0], None, None
+
+    @staticmethod
+    def vmap(info, in_dims, a, b, rcond, options):
+        a, b = (
+            in_front(x, dim, info.batch_size) for x, dim in zip((a, b), in_dims[:2], strict=True)
+        )
+        return _Lstsq.apply(a, b, rcond, options), (0, 0, 0, 0)
