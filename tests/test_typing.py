@@ -75,7 +75,7 @@ def options_of(name):
     ("function", "options", "others"),
     [
         (tsvd.svd, "Vectors", {"compute_uv", "full_output"}),
-        (tsvd.svd, "Values", {"compute_uv", "full_output"}),
+        (tsvd.svd, "NoVectors", {"compute_uv", "full_output"}),
         (tsvd.svdvals, "Values", set()),
         (linalg.svd, "DenseVectors", {"full_output"}),
         (linalg.svd, "DenseNoVectors", {"full_output"}),

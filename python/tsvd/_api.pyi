@@ -5,7 +5,17 @@ from typing import Literal, overload
 from numpy.typing import ArrayLike
 from typing_extensions import Unpack
 
-from ._types import Array, Exporter, Float64, Integers, SVDInfo, SVDResult, Values, Vectors
+from ._types import (
+    Array,
+    Exporter,
+    Float64,
+    Integers,
+    NoVectors,
+    SVDInfo,
+    SVDResult,
+    Values,
+    Vectors,
+)
 
 @overload
 def svd(  # type: ignore[overload-overlap]
@@ -32,7 +42,7 @@ def svd(  # type: ignore[overload-overlap]
     *,
     compute_uv: Literal[False],
     full_output: Literal[False] = ...,
-    **options: Unpack[Values],
+    **options: Unpack[NoVectors],
 ) -> Float64: ...
 @overload
 def svd(  # type: ignore[overload-overlap]
@@ -41,7 +51,7 @@ def svd(  # type: ignore[overload-overlap]
     *,
     compute_uv: Literal[False],
     full_output: Literal[True],
-    **options: Unpack[Values],
+    **options: Unpack[NoVectors],
 ) -> tuple[Float64, SVDInfo]: ...
 @overload
 def svd(
@@ -68,7 +78,7 @@ def svd(
     *,
     compute_uv: Literal[False],
     full_output: Literal[False] = ...,
-    **options: Unpack[Values],
+    **options: Unpack[NoVectors],
 ) -> Array: ...
 @overload
 def svd(
@@ -77,7 +87,7 @@ def svd(
     *,
     compute_uv: Literal[False],
     full_output: Literal[True],
-    **options: Unpack[Values],
+    **options: Unpack[NoVectors],
 ) -> tuple[Array, SVDInfo]: ...
 @overload
 def svd(
@@ -104,7 +114,7 @@ def svd(
     *,
     compute_uv: Literal[False],
     full_output: Literal[False] = ...,
-    **options: Unpack[Values],
+    **options: Unpack[NoVectors],
 ) -> Float64: ...
 @overload
 def svd(
@@ -113,7 +123,7 @@ def svd(
     *,
     compute_uv: Literal[False],
     full_output: Literal[True],
-    **options: Unpack[Values],
+    **options: Unpack[NoVectors],
 ) -> tuple[Float64, SVDInfo]: ...
 @overload
 def svdvals(  # type: ignore[overload-overlap]

@@ -46,11 +46,16 @@ class Common(TypedDict, total=False):
     tuning: Mapping[Knob, int] | None
 
 class Values(Common, total=False):
-    """Options of tsvd.svdvals, and of svd without vectors."""
+    """Options of tsvd.svdvals."""
 
     lower: bool
     method: Method
     out: Any
+
+class NoVectors(Values, total=False):
+    """Options of tsvd.svd without vectors."""
+
+    full_matrices: bool
 
 class Vectors(Common, total=False):
     """Options of tsvd.svd with vectors."""

@@ -28,8 +28,8 @@ is_lower(const struct svd_problem *asked)
     return asked->rows > asked->columns;
 }
 
-/* Whether the square matrix's vectors lie in the caller's memory from the beginning: L' is the first
-   rows of L. */
+/* Whether the square matrix's vectors lie in the caller's memory from the beginning: L' is the
+   first rows of L. */
 static int
 is_in_place(const struct svd_problem *asked, int64_t chunk)
 {
