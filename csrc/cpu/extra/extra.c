@@ -12,14 +12,17 @@
    which a row fills a page of memory. */
 enum { TOGETHER = 8, SLAB = 512 };
 
-/* What the tasks of a chunk share. */
+/* Pieces of a block of rows for each of several threads. */
+enum { PIECES_PER_THREAD = 4 };
+
+/* What the tasks of a matrix share. */
 struct restoring {
-    const struct extra_column *extra;
-    const struct svd_problem *asked;
-    struct results to;
-    int64_t length, vectors; /* of a square matrix's vectors, and how many it has */
-    int64_t count;           /* vectors that are wanted: with the null vector, one more */
-    int64_t pieces;          /* of a matrix */
+    const struct rotation *turn; /* [n] */
+    int64_t n;                   /* entries of a square matrix's vectors */
+    int64_t vectors;             /* how many of them are restored; rows: of a block */
+    int64_t count;               /* columns: of L, with the null vector */
+    const real *from;            /* vectors of the square matrix */
+    real *to, *right;            /* vectors of B; columns: R too */
 };
 
 static int
@@ -28,40 +31,18 @@ is_lower(const struct svd_problem *asked)
     return asked->rows > asked->columns;
 }
 
-/* Whether the square matrix's vectors lie in the caller's memory from the beginning: L' is the
-   first rows of L. */
-static int
-is_in_place(const struct svd_problem *asked, int64_t chunk)
-{
-    return is_lower(asked) && !asked->full && chunk == 1;
-}
+/* ---- rows of R ---- */
 
-static tsvd_status
-drop(struct tsvd_context *ctx, struct chunk *chunk, const struct svd_problem *asked,
-     struct results to, struct extra_column *extra)
-{
-    tsvdi_host_drop_extra(asked->n, ctx->options->eps, chunk, extra);
-    extra->square = to;
-    if (to.L != NULL && extra->vectors != NULL) {
-        *(is_lower(asked) ? &extra->square.L : &extra->square.R) = extra->vectors;
-    }
-    return TSVD_OK;
-}
-
-/* Rows first .. first + count - 1 of R [count][n+1]. */
+/* Rows of R from those of R', `count` at most TOGETHER.  from NULL: the null vector. */
 static void
-restore_rows(const struct restoring *q, const struct rotation *turn, const real *from,
-             int64_t first, int64_t count, real *to)
+restore_rows(const struct rotation *turn, int64_t n, int64_t count, const real *from, real *to)
 {
-    const int64_t n = q->length;
     real last[TOGETHER];
 
     for (int64_t r = 0; r < count; r++) {
-        last[r] = first + r >= q->vectors;
+        last[r] = from == NULL;
     }
-    from += first * n;
-    to += first * (n + 1);
-    if (count == TOGETHER && first + count <= q->vectors) {
+    if (count == TOGETHER) {
         for (int64_t i = 0; i < n; i++) {
             for (int64_t r = 0; r < TOGETHER; r++) {
                 to[r * (n + 1) + i] = extra_column_restored(turn[i], from[r * n + i], &last[r]);
@@ -69,11 +50,10 @@ restore_rows(const struct restoring *q, const struct rotation *turn, const real 
         }
     } else {
         for (int64_t r = 0; r < count; r++) {
-            const int is_null = first + r >= q->vectors;
-
             for (int64_t i = 0; i < n; i++) {
-                to[r * (n + 1) + i] =
-                    extra_column_restored(turn[i], is_null ? 0 : from[r * n + i], &last[r]);
+                const real x = from != NULL ? from[r * n + i] : 0;
+
+                to[r * (n + 1) + i] = extra_column_restored(turn[i], x, &last[r]);
             }
         }
     }
@@ -81,6 +61,65 @@ restore_rows(const struct restoring *q, const struct rotation *turn, const real 
         to[r * (n + 1) + n] = last[r];
     }
 }
+
+/* The entry of the extra column may become smaller with each turn.  Tiny ones would take long. */
+static tsvd_status
+rows_task(void *arg, int worker, int64_t index)
+{
+    const struct restoring *q = arg;
+    const int64_t first = index * TOGETHER, left = q->vectors - first;
+    struct host_environment before;
+
+    (void)worker;
+    tsvdi_environment_enter_flushing(&before);
+    restore_rows(q->turn, q->n, left < TOGETHER ? left : TOGETHER,
+                 q->from != NULL ? q->from + first * q->n : NULL, q->to + first * (q->n + 1));
+    tsvdi_environment_leave(&before);
+    return TSVD_OK;
+}
+
+/* Rows of R' that are restored as a block. */
+static int64_t
+block_rows(int threads)
+{
+    return TOGETHER * (threads > 1 ? PIECES_PER_THREAD * (int64_t)threads : 1);
+}
+
+/* The R' of a chunk lie at the end of the memory of its R: as many numbers after R's beginning. */
+static int64_t
+square_offset(const struct svd_problem *asked, int64_t count)
+{
+    const int64_t made = asked->k + asked->full;
+
+    return count * (made * (asked->n + 1) - asked->k * asked->n);
+}
+
+/* R of a matrix, from first to last row.  So R grows into the place of rows of R' that are restored
+   already: a block of them is copied before.  from: R', block: room for the copy. */
+static tsvd_status
+restore_right(const struct svd_problem *asked, const struct rotation *turn, int threads,
+              const real *from, real *block, real *to)
+{
+    const int64_t n = asked->n, most = block_rows(threads);
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t first = 0; first < asked->k; first += most) {
+        const int64_t count = asked->k - first < most ? asked->k - first : most;
+        struct restoring q = {turn, n, count, 0, block, to + first * (n + 1), NULL};
+
+        memcpy(block, from + first * n, (size_t)(count * n) * sizeof *block);
+        TSVD_TRY(tsvdi_host_for_each(threads, (count + TOGETHER - 1) / TOGETHER, rows_task, &q));
+    }
+    if (asked->full) {
+        struct restoring q = {turn, n, 1, 0, NULL, to + asked->k * (n + 1), NULL};
+
+        TSVD_TRY(rows_task(&q, 0, 0));
+    }
+out:
+    return ret;
+}
+
+/* ---- columns of L ---- */
 
 /* Makes the largest entry of each of `count` columns of L positive, and changes the sign of R's row
    with it: the last row of L changes which entry that is. */
@@ -98,13 +137,14 @@ fix_signs(const struct cpu_kernels *kernels, int64_t n, int64_t count, real *lef
     }
 }
 
-/* Columns first .. first + count - 1 of L [n+1][count of all].  right: R [vectors][n]. */
+/* Columns first .. first + count - 1 of L [n+1][all]; `from` may be `to`. */
 static void
-restore_columns(const struct restoring *q, const struct rotation *turn, const real *from,
-                int64_t first, int64_t count, real *to, real *right)
+restore_columns(const struct restoring *q, int64_t first, int64_t count)
 {
     const struct cpu_kernels *kernels = tsvdi_kernels();
-    const int64_t n = q->length, all = q->count;
+    const int64_t n = q->n, all = q->count;
+    const real *from = q->from;
+    real *to = q->to, *right = q->right;
     const int64_t there = first + count <= q->vectors ? count : q->vectors - first;
     real *last = to + n * all + first;
 
@@ -112,7 +152,7 @@ restore_columns(const struct restoring *q, const struct rotation *turn, const re
         last[j] = j >= there;
     }
     for (int64_t i = 0; i < n; i++) {
-        const struct rotation back = {turn[i].c, -turn[i].s};
+        const struct rotation back = {q->turn[i].c, -q->turn[i].s};
         real *row = to + i * all + first;
 
         if (from != to) {
@@ -129,65 +169,47 @@ restore_columns(const struct restoring *q, const struct rotation *turn, const re
 }
 
 static tsvd_status
-restore_piece(void *arg, int worker, int64_t index)
+columns_task(void *arg, int worker, int64_t index)
 {
     const struct restoring *q = arg;
-    const int lower = is_lower(q->asked);
-    const int64_t n = q->length, matrix = index / q->pieces, piece = index % q->pieces;
-    const int64_t size = lower ? SLAB : TOGETHER, first = piece * size;
-    const int64_t count = q->count - first < size ? q->count - first : size;
-    const int64_t numbers = n * q->vectors, made = (n + 1) * q->count;
-    const struct rotation *turn = q->extra->turn + matrix * n;
-    const real *from = (lower ? q->extra->square.L : q->extra->square.R) + matrix * numbers;
+    const int64_t first = index * SLAB, left = q->count - first;
     struct host_environment before;
 
     (void)worker;
-    /* the entry of the extra column may become smaller with each turn: tiny ones would take long */
     tsvdi_environment_enter_flushing(&before);
-    if (lower) {
-        restore_columns(q, turn, from, first, count, q->to.L + matrix * made,
-                        q->to.R + matrix * numbers);
-    } else {
-        restore_rows(q, turn, from, first, count, q->to.R + matrix * made);
-    }
+    restore_columns(q, first, left < SLAB ? left : SLAB);
     tsvdi_environment_leave(&before);
     return TSVD_OK;
 }
 
-static tsvd_status
-restore(struct tsvd_context *ctx, const struct chunk *chunk, const struct svd_problem *asked,
-        struct extra_column *extra, struct results to)
-{
-    const int64_t size = is_lower(asked) ? SLAB : TOGETHER;
-    struct restoring q = {.extra = extra,
-                          .asked = asked,
-                          .to = to,
-                          .length = asked->n,
-                          .vectors = asked->k,
-                          .count = asked->k + asked->full};
+/* ---- the seam ---- */
 
-    for (int64_t i = 0; i < chunk->count; i++) {
-        r_scale(to.s + i * q.vectors, q.vectors, -extra->power[i], to.s + i * q.vectors);
-    }
-    if (to.L == NULL) {
-        return TSVD_OK;
-    }
-    q.pieces = (q.count + size - 1) / size;
-    return tsvdi_host_for_each(ctx->threads, chunk->count * q.pieces, restore_piece, &q);
+/* Whether L' lies in the memory of L from the beginning, of which it is the first rows. */
+static int
+is_left_in_place(const struct svd_problem *asked, int64_t chunk)
+{
+    return !asked->full && chunk == 1;
 }
 
+/* Numbers of workspace. */
 static uint64_t
-vector_bytes(const struct svd_problem *p, int64_t chunk)
+numbers_of(const struct svd_problem *p, const tsvd_plan *reported)
 {
-    return p->vectors && !is_in_place(p, chunk)
-               ? bytes_of(chunk, bytes_of(p->n, bytes_of(p->k, sizeof(real))))
-               : 0;
+    if (!p->vectors) {
+        return 0;
+    }
+    if (!is_lower(p)) {
+        return bytes_of(block_rows(reported->threads), (uint64_t)p->n);
+    }
+    return is_left_in_place(p, reported->chunk)
+               ? 0
+               : bytes_of(reported->chunk, bytes_of(p->n, (uint64_t)p->k));
 }
 
 static tsvd_status
 begin(struct tsvd_context *ctx, const struct svd_problem *asked, struct extra_column *extra)
 {
-    return tsvdi_alloc(ctx, vector_bytes(asked, ctx->plan->reported.chunk),
+    return tsvdi_alloc(ctx, numbers_of(asked, &ctx->plan->reported) * sizeof(real),
                        (void **)&extra->vectors);
 }
 
@@ -197,10 +219,56 @@ end(struct tsvd_context *ctx, struct extra_column *extra)
     tsvdi_free(ctx, extra->vectors);
 }
 
+static tsvd_status
+drop(struct tsvd_context *ctx, struct chunk *chunk, const struct svd_problem *asked,
+     struct results to, struct extra_column *extra)
+{
+    tsvdi_host_drop_extra(asked->n, ctx->options->eps, chunk, extra);
+    extra->square = to;
+    if (to.L != NULL && !is_lower(asked)) {
+        extra->square.R += square_offset(asked, chunk->count);
+    } else if (to.L != NULL && !is_left_in_place(asked, ctx->plan->reported.chunk)) {
+        extra->square.L = extra->vectors;
+    }
+    return TSVD_OK;
+}
+
+static tsvd_status
+restore(struct tsvd_context *ctx, const struct chunk *chunk, const struct svd_problem *asked,
+        struct extra_column *extra, struct results to)
+{
+    const int64_t n = asked->n, k = asked->k, made = k + asked->full;
+    const int threads = n * k > CPU_EXTRA_SERIAL ? ctx->threads : 1;
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t i = 0; i < chunk->count; i++) {
+        const struct rotation *turn = extra->turn + i * n;
+
+        r_scale(to.s + i * k, k, -extra->power[i], to.s + i * k);
+        if (to.L != NULL && is_lower(asked)) {
+            struct restoring q = {turn,
+                                  n,
+                                  k,
+                                  made,
+                                  extra->square.L + i * n * k,
+                                  to.L + i * (n + 1) * made,
+                                  to.R + i * k * n};
+
+            TSVD_TRY(tsvdi_host_for_each(threads, (made + SLAB - 1) / SLAB, columns_task, &q));
+        } else if (to.L != NULL) {
+            TSVD_TRY(restore_right(asked, turn, threads, extra->square.R + i * k * n,
+                                   extra->vectors, to.R + i * made * (n + 1)));
+        }
+    }
+out:
+    return ret;
+}
+
 static struct bytes
 bytes(const struct svd_plan *plan)
 {
-    const struct bytes own = {vector_bytes(plan->problem, plan->reported.chunk), 0};
+    const uint64_t numbers = numbers_of(plan->problem, &plan->reported);
+    const struct bytes own = {numbers == BYTES_TOO_MANY ? numbers : numbers * sizeof(real), 0};
 
     return own;
 }
