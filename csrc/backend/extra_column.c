@@ -3,20 +3,6 @@
  */
 #include "backend/ops.h"
 
-/* The exponent of the largest entry. */
-static real_int
-exponent_of(int64_t n, const real *d, const real *e)
-{
-    real largest = 0;
-    real_int exponent;
-
-    for (int64_t i = 0; i < n; i++) {
-        largest = r_max(largest, r_max(r_abs(d[i]), r_abs(e[i])));
-    }
-    (void)r_split(largest, &exponent);
-    return exponent;
-}
-
 void
 tsvdi_host_drop_extra(int64_t n, double eps, struct chunk *chunk, struct extra_column *extra)
 {
@@ -30,7 +16,7 @@ tsvdi_host_drop_extra(int64_t n, double eps, struct chunk *chunk, struct extra_c
             r_scale(d, n, extra->power[i], d);
             r_scale(e, n, extra->power[i], e);
             extra_column_drop(n, d, e, turn);
-            chunk->exponent[i] = exponent_of(n, d, e);
+            chunk->exponent[i] = extra_column_exponent(n, d, e);
         } else {
             for (int64_t k = 0; k < n; k++) {
                 turn[k] = extra_column_none(chunk->kind[i] == NONFINITE);

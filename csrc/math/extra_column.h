@@ -52,6 +52,20 @@ extra_column_step(int64_t i, real *d, real *e, real *extra)
     return turn;
 }
 
+/* The exponent of the largest entry of B', with e [n]. */
+TSVD_HD real_int
+extra_column_exponent(int64_t n, const real *d, const real *e)
+{
+    real largest = 0;
+    real_int exponent;
+
+    for (int64_t i = 0; i < n; i++) {
+        largest = r_max(largest, r_max(r_abs(d[i]), r_abs(e[i])));
+    }
+    (void)r_split(largest, &exponent);
+    return exponent;
+}
+
 /* The rotations of a matrix that is not ordinary: none, or NaN, which makes vectors NaN. */
 TSVD_HD struct rotation
 extra_column_none(int nonfinite)

@@ -9,7 +9,8 @@
 
 enum {
     THREADS = 256,
-    LINES = THREADS / TILE, /* rows of a tile that are loaded at once */
+    LINES = THREADS / (int)TILE, /* rows of a tile that are loaded at once */
+    FETCHED = (int)TILE / LINES, /* numbers of a tile that a thread loads */
     DROP_THREADS = 64,
     COLUMN_THREADS = 64,
     AHEAD = 16 /* entries of a column that are loaded together */
@@ -26,19 +27,6 @@ struct device_drop {
     struct rotation *turn; /* [count n] out */
     int *power;            /* [count] out */
 };
-
-static __device__ real_int
-exponent_of(int64_t n, const real *d, const real *e)
-{
-    real largest = 0;
-    real_int exponent;
-
-    for (int64_t i = 0; i < n; i++) {
-        largest = r_max(largest, r_max(r_abs(d[i]), r_abs(e[i])));
-    }
-    (void)r_split(largest, &exponent);
-    return exponent;
-}
 
 /* A thread has a matrix. */
 static __global__ void
@@ -59,7 +47,7 @@ __launch_bounds__(DROP_THREADS) drop_kernel(const __grid_constant__ struct devic
             r_scale(e, n, power, e);
         }
         extra_column_drop(n, d, e, turn);
-        q.exponent[index] = exponent_of(n, d, e);
+        q.exponent[index] = extra_column_exponent(n, d, e);
     } else {
         const struct rotation none = extra_column_none(q.kind[index] == NONFINITE);
 
@@ -183,12 +171,12 @@ struct device_restore {
 /* Tile `column` of the rows from `row` on, of those of a matrix, to a thread's registers. */
 static __device__ __forceinline__ void
 fetch_rows(const struct device_restore &q, const real *from, int64_t row, int64_t column,
-           real next[TILE / LINES])
+           real next[FETCHED])
 {
     const int64_t j = column + threadIdx.x;
 
 #pragma unroll
-    for (int k = 0; k < TILE / LINES; k++) {
+    for (int k = 0; k < FETCHED; k++) {
         const int64_t i = row + threadIdx.y + k * LINES;
 
         next[k] = i < q.vectors && j < q.n ? from[i * q.n + j] : REAL(0);
@@ -207,12 +195,12 @@ __launch_bounds__(THREADS) rows_kernel(const __grid_constant__ struct device_res
     const real *const from = q.from + matrix * q.vectors * n;
     real *const to = q.to + matrix * q.made * (n + 1);
     const struct rotation none = extra_column_none(0);
-    real last = REAL(row + x >= q.vectors), next[TILE / LINES];
+    real last = REAL(row + x >= q.vectors), next[FETCHED];
 
     fetch_rows(q, from, row, 0, next);
     for (int64_t column = 0; column < n; column += TILE) {
 #pragma unroll
-        for (int k = 0; k < TILE / LINES; k++) {
+        for (int k = 0; k < FETCHED; k++) {
             tile[y + k * LINES][x] = next[k];
         }
         if (y == 0) { /* beyond the last column no turn changes `last` */
@@ -411,14 +399,15 @@ restore_vectors(struct tsvd_context *ctx, int64_t count, const struct svd_proble
     struct cuda_call *call = cuda_of(ctx);
     const int64_t n = asked->n, k = asked->k, made = k + asked->full;
     const bool lower = asked->rows > asked->columns;
-    const struct device_restore q = {n,
-                                     k,
-                                     made,
-                                     blocks_for(made, lower ? (int64_t)COLUMN_THREADS : TILE),
-                                     own->turn,
-                                     lower ? memory->square.L : memory->square.R,
-                                     lower ? memory->made.L : memory->made.R,
-                                     memory->flip};
+    const struct device_restore q = {
+        n,
+        k,
+        made,
+        blocks_for(made, lower ? (int64_t)COLUMN_THREADS : (int64_t)TILE),
+        own->turn,
+        lower ? memory->square.L : memory->square.R,
+        lower ? memory->made.L : memory->made.R,
+        memory->flip};
     const unsigned blocks = (unsigned)(q.tiles * count);
     tsvd_status ret = TSVD_OK;
 
@@ -487,7 +476,7 @@ out:
 }
 
 static struct bytes
-bytes(const struct svd_plan *plan)
+extra_bytes_of(const struct svd_plan *plan)
 {
     const int64_t chunk = plan->reported.chunk;
     const struct results none = {NULL, NULL, NULL};
@@ -509,5 +498,5 @@ extern const struct extra_ops tsvdi_cuda_extra = {
     .end = end,
     .drop = drop,
     .restore = restore,
-    .bytes = bytes,
+    .bytes = extra_bytes_of,
 };
