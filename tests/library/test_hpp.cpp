@@ -199,7 +199,7 @@ test_errors(tsvd::handle &handle)
     tsvd::options options;
     tsvd_error error;
 
-    error = caught([&] { tsvd::svd(handle, d, d); });
+    error = caught([&] { tsvd::svd(handle, d, L); });
     CHECK(error.status == TSVD_ERR_ARGUMENT && error.matrix == -1 && error.text[0] != '\0');
     R.resize(8);
     error = caught([&] { tsvd::svd(handle, d, e, L, s, R); });
