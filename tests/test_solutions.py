@@ -357,6 +357,21 @@ def test_lstsq_refuses_what_does_not_fit(device):
         linalg.lstsq([[1.0, math.nan], [0.0, 1.0]], [1.0, 1.0], device=device)
 
 
+@pytest.mark.parametrize("shape", [(3, 2), (200, 100), (100, 200)])
+@pytest.mark.parametrize(("dtype", "far"), [("float64", 1e200), ("float32", 1e25)])
+def test_right_hand_sides_far_apart(shape, dtype, far, device):
+    """Each is solved as it is alone."""
+    a = numbers(shape, dtype)
+    b = numbers((shape[0], 3), dtype, 1) * np.array([far, 1, 1 / far], dtype)
+    for batch in (1, 2):
+        x = linalg.lstsq(np.stack([a] * batch), np.stack([b] * batch), device=device)[0]
+        for i in range(3):
+            alone = linalg.lstsq(a, b[:, i], device=device)[0]
+            largest = abs(alone).max()
+            tolerance = largest * (1e-3 if dtype == "float32" else 1e-10)
+            assert largest > 0 and abs(x[-1][:, i] - alone).max() <= tolerance
+
+
 # ---- rank, condition, norms ----
 
 

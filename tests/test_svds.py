@@ -537,3 +537,31 @@ def test_scipy_is_imported_only_where_it_is_needed():
         "assert 'scipy.sparse' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype"),
+    [((2000, 1000), "float64"), ((300, 200), "float32"), ((600, 300), "complex128")],
+)
+def test_equal_entries(shape, dtype):
+    """Stars, arrows and ones: all rounding errors of the sums of a product have one sign."""
+    m, n = shape
+    eps = np.finfo(dtype).eps
+    arrow = np.zeros(shape, dtype)
+    arrow[0], arrow[:, 0] = 1, 1
+    star = arrow.copy()
+    star[0, 0] = 0
+    for A in (arrow, star, np.ones(shape, dtype)):
+        exact = np.linalg.svd(A.astype(complex).real, compute_uv=False)
+        for k in (1, 2, 3):
+            U, s, Vh = linalg.svds(sparse.csr_array(A), k)
+            assert np.allclose(s, exact[:k], rtol=0, atol=max(m, n) * eps * exact[0])
+            for X in (U, Vh.conj().T):
+                assert abs(X.conj().T @ X - np.eye(k)).max() <= 100 * eps
+
+
+def test_centred_columns_that_are_constant():
+    row = np.random.default_rng(0).random(20)
+    for A in (np.ones((30, 20)), np.tile(row, (64, 1))):
+        s = linalg.svds(sparse.csr_array(A), 1, center=True)[1]
+        assert s[0] <= 1e-13

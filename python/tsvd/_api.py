@@ -188,8 +188,8 @@ def svd(
     matrix that is not square becomes so by n rotations first [5]_. They change
     each value by a small multiple of ``n u`` of itself, and in most cases less.
 
-    Signs: the entry of largest magnitude in each column of L is positive; if
-    several are equal, the first of them. The same input and options give the
+    Signs: the entry of largest magnitude in each of the first k columns of L is
+    positive; if several are equal, the first of them. The same input and options give the
     same bits.
 
     Work for each matrix: O(n k) for k values, and by "twisted" for their vectors

@@ -339,8 +339,19 @@ def _by_cholesky(X):
         R = np.linalg.cholesky(_product(X, X)).conj().T
     except LinAlgError:
         return None
-    near = np.diagonal(R).real.min(initial=1) <= _FAR_APART
-    return None if near else (X @ np.linalg.inv(R), R)
+    if np.diagonal(R).real.min(initial=1) <= _FAR_APART:
+        return None
+    Q = X @ np.linalg.inv(R)
+    lengths = _lengths(Q)
+    return Q / lengths, R * lengths[:, None]
+
+
+def _lengths(X):
+    """The norms of columns, summed in pairs: of equal entries all rounding errors of the sums that
+    make a Gram matrix may have one sign.
+    """
+    X = np.ascontiguousarray(X.T)
+    return np.sqrt(np.sum(X.real**2 + X.imag**2 if np.iscomplexobj(X) else X * X, axis=1))
 
 
 def _outside(X, V):
@@ -387,7 +398,7 @@ class Found:
         self.others = V[:, k:]
 
     def is_good(self):
-        most = max(self._in_eps(_MOST), self.target)
+        most = max(self._in_eps(_MOST), self.matrix.biased * self.eps, self.target)
         return bool((self.residuals <= most * self.scale).all())
 
     def _in_eps(self, residual):
@@ -465,7 +476,7 @@ def _capacity(matrix, k):
 
 def _first_run(found, rng, start, budget):
     matrix, k = found.matrix, found.k
-    process = Process(matrix, found.V, start, rng)
+    process = Process(matrix, found.V, start, rng, matrix.rounding)
     target, most = max(found.target / 2, _STOP * found.eps), _capacity(matrix, k)
     first = k + k // 2 + 16
     for _ in range(_RUNS):

@@ -31,10 +31,12 @@ class Products:
 
     entries: about how many numbers a product reads. summed: how many numbers it adds, one after
     the other, for one of its own: their rounding errors grow by the root of that.
-    rounding: products err by eps times this, where it is more than the norm of the matrix.
+    rounding: products err by eps times this, where it is more than the norm of the matrix. biased:
+    residuals in eps that sums of equal numbers may have, whose rounding errors are of one sign.
     """
 
     rounding = 0.0
+    biased = 0.0
 
     def __init__(self, shape, dtype, entries, summed):
         self.shape, self.dtype, self.reads = shape, np.dtype(dtype), 0
@@ -92,6 +94,7 @@ class Sparse(Products):
         super().__init__(A.shape, A.dtype, 2 * A.nnz, _LONG // 4)  # entries have indices
         self._A, self._rows = _without_long_rows(A)
         self._transposed, self._columns = _without_long_rows(A.T)
+        self.biased = max(map(_longest, (self._A, self._transposed))) / 4
 
     def times(self, X):
         self.reads += 1
@@ -101,6 +104,11 @@ class Sparse(Products):
         self.reads += 1
         X = X.conj()
         return _with_rows(self._transposed @ X, X, self._columns).conj()
+
+
+def _longest(A):
+    """The most entries of a row."""
+    return np.diff(A.tocsr().indptr).max(initial=0)
 
 
 def _without_long_rows(A):

@@ -127,9 +127,12 @@ def svds(
     Accuracy: residuals ``|A v - s u|`` and ``|A^H u - s v|`` are computed, and at most
     ``50 eps s1``, or `tol` ``s1`` if that is more; eps is that of the dtype. In place of
     50 stand ``sqrt(m) / 8`` for a dense array with m > 160,000 and, for objects,
-    whose sums are not known, ``4 sqrt(max(m, n))``, where these are more. With `center`
+    whose sums are not known, ``4 sqrt(max(m, n))``, and for a sparse matrix a quarter
+    of the entries of its longest row or column, up to 1,024: SciPy adds them one after
+    the other, and of equal numbers all rounding errors may have one sign. With `center`
     residuals are relative to the norm of what is subtracted, if that is more than s1.
-    ``U^H U`` and ``V^H V`` are within ``50 eps`` of the unit matrix.
+    ``U^H U`` and ``V^H V`` are within ``50 eps`` of the unit matrix, or twice that where
+    entries are equal.
 
     Signs: the entry of largest magnitude in each column of U is real and positive.
     The same input and seed give the same bits on one machine.

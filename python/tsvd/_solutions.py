@@ -315,12 +315,14 @@ def _solved(space, a, b, rcond, options):
     like = a
     if single:  # as NumPy does it: of small matrices it costs little
         a, b = _space.wide(a), _space.wide(b)
-    (a, up), (b, of_b) = _space.scaled(space, a), _space.scaled(space, b)
+    (a, up), (b, of_b) = _space.scaled(space, a), _space.scaled(space, b, by_column=True)
     direct = small or _space.is_on_cuda(a, options["device"])
     solve = _by_svd if direct else _by_reduction
     x, rest, rank, s = solve(space, a, b, rcond, eps, options)
+    of_rest = of_b[..., 0, :] if np.ndim(of_b) else of_b
+    of_x = of_b - (up[..., None, None] if np.ndim(up) else up)
     x, rest, s = (
-        _space.by_power(part, power) for part, power in ((x, of_b - up), (rest, 2 * of_b), (s, up))
+        _space.by_power(part, power) for part, power in ((x, of_x), (rest, 2 * of_rest), (s, up))
     )
     if single:
         x = _space.in_type_of(like, x)
