@@ -294,3 +294,10 @@ def test_results_are_arrays_of_the_library(other):
     assert host(linalg.low_rank(both, [1, 2])).shape == (2, 4, 3)
     with pytest.raises(TypeError, match="must be of one"):
         linalg.orthogonal_procrustes(both, np.zeros((4, 3)))
+
+
+@pytest.mark.parametrize("wrong", [{"rank": -1}, {"rank": "x"}, {"energy": 5}])
+def test_low_rank_refuses_the_same_of_empty_matrices(wrong):
+    for shape in ((0, 3), (2, 3, 0), (3, 3)):
+        with pytest.raises((ValueError, TypeError)):
+            linalg.low_rank(np.zeros(shape), **wrong)

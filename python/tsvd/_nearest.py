@@ -225,11 +225,13 @@ def low_rank(a, rank=None, *, rtol=None, energy=None, device=None, threads=None)
         raise ValueError("give exactly one of rank, rtol and energy")
     a, space, wrap = _space.given("a", a)
     a, powers = _space.scaled(space, _space.matrices("a", a))
+    counts = None if rank is None else _ranks(rank, a)
     if 0 in a.shape:
+        if rank is None:  # refuses what is refused of other matrices
+            _counts(rtol, energy, np.zeros((*a.shape[:-2], 1)))
         return wrap(space.zeros_like(a))
     options = {"device": device, "threads": threads}
     if rank is not None:
-        counts = _ranks(rank, a)
         U, s, Vh = svd(a, **_largest(counts), **options)
     elif _space.is_small(a):
         U, s, Vh = svd(a, full_matrices=False, **options)
