@@ -186,8 +186,8 @@ def test_other_devices():
 
 
 def test_shapes():
-    with pytest.raises(ValueError, match=r"needs e .* d of shape \(5,\) and e of shape \(5,\)"):
-        tsvd.svd(far(D), far(D))
+    with pytest.raises(ValueError, match=r"needs e .* d of shape \(5,\) and e of shape \(3,\)"):
+        tsvd.svd(far(D), far(D[:3]))
     with pytest.raises(ValueError, match="at least one dimension"):
         tsvd.svd(far(np.float64(1)), far(E))
     with pytest.raises(ValueError, match="do not broadcast"):
@@ -335,7 +335,7 @@ def test_nothing_leaks():
         (lambda: tsvd.svdvals(Array([1.0, 2.0]), Array([1.0], version=(1, 0))), None),
         (lambda: tsvd.svdvals(Array([1.0, np.nan]), Array([1.0])), ValueError),
         (lambda: tsvd.svdvals(far(D), far(E)), RuntimeError),
-        (lambda: tsvd.svdvals(far(D), far(D)), ValueError),
+        (lambda: tsvd.svdvals(far(D), far(D[:3])), ValueError),
         (lambda: tsvd.svdvals(far(D), far(E, dtype=(5, 64, 1))), TypeError),
         (lambda: tsvd.svdvals(far(np.ones(5, int)), far(E)), RuntimeError),
         (lambda: tsvd.svdvals(far(D), far(E, version=(3, 0))), BufferError),
