@@ -412,7 +412,7 @@ check_given(const struct wanted *w, const tsvd_array *L, const tsvd_array *s, co
 static struct wanted
 bidiagonal_results(const struct svd_problem *p)
 {
-    const int64_t left = p->full ? p->rows : p->k, right = p->full ? p->columns : p->k;
+    const int64_t left = left_vectors(p), right = right_vectors(p);
 
     return (struct wanted){"L", "s", "R", p->n, p->k, p->rows, left, right, p->columns};
 }

@@ -12,11 +12,7 @@ tsvdi_host_drop_extra(int64_t n, double eps, struct chunk *chunk, struct extra_c
 
         extra->power[i] = 0;
         if (chunk->kind[i] == ORDINARY) {
-            extra->power[i] = extra_column_power(chunk->exponent[i], eps);
-            r_scale(d, n, extra->power[i], d);
-            r_scale(e, n, extra->power[i], e);
-            extra_column_drop(n, d, e, turn);
-            chunk->exponent[i] = extra_column_exponent(n, d, e);
+            extra->power[i] = extra_column_make_square(n, eps, d, e, &chunk->exponent[i], turn);
         } else {
             for (int64_t k = 0; k < n; k++) {
                 turn[k] = extra_column_none(chunk->kind[i] == NONFINITE);

@@ -76,6 +76,19 @@ entries_of_e(const struct svd_problem *p)
     return p->n > 0 ? p->n - 1 + p->extra : 0;
 }
 
+/* Columns of L, and rows of R. */
+static inline int64_t
+left_vectors(const struct svd_problem *p)
+{
+    return p->full ? p->rows : p->k;
+}
+
+static inline int64_t
+right_vectors(const struct svd_problem *p)
+{
+    return p->full ? p->columns : p->k;
+}
+
 /* Dense matrices, where the caller has them. */
 struct dense_matrices {
     struct batch batch;

@@ -110,7 +110,7 @@ cut_batch(const struct svd_problem *p, struct svd_plan *plan)
 static uint64_t
 result_bytes(const struct svd_problem *p)
 {
-    const int64_t left = p->full ? p->rows : p->k, right = p->full ? p->columns : p->k;
+    const int64_t left = left_vectors(p), right = right_vectors(p);
     uint64_t bytes = bytes_of(p->k, sizeof(real));
 
     if (p->vectors) {

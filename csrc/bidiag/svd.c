@@ -116,7 +116,7 @@ method_for(const struct svd_plan *plan, const struct chunk *chunk)
 static struct results
 results_of(const struct svd_problem *p, const struct chunk *chunk)
 {
-    const int64_t left = p->full ? p->rows : p->k, right = p->full ? p->columns : p->k;
+    const int64_t left = left_vectors(p), right = right_vectors(p);
     struct results to = {(real *)p->s + chunk->begin * p->k, NULL, NULL};
 
     if (p->vectors) {

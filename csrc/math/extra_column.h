@@ -108,4 +108,21 @@ extra_column_power(real_int exponent, double eps)
     return exponent >= R_BIAS - 1 ? 2 : exponent < -R_BIAS / 2 && !(eps > 0) ? (int)exponent : 0;
 }
 
+/* Makes a matrix square: its d, e [n] and the exponent of its largest entry, and turn [n].  Returns
+   the power that it is multiplied by before. */
+TSVD_HD int
+extra_column_make_square(int64_t n, double eps, real *d, real *e, real_int *exponent,
+                         struct rotation *turn)
+{
+    const int power = extra_column_power(*exponent, eps);
+
+    if (power != 0) {
+        r_scale(d, n, power, d);
+        r_scale(e, n, power, e);
+    }
+    extra_column_drop(n, d, e, turn);
+    *exponent = extra_column_exponent(n, d, e);
+    return power;
+}
+
 #endif

@@ -41,13 +41,7 @@ __launch_bounds__(DROP_THREADS) drop_kernel(const __grid_constant__ struct devic
         return;
     }
     if (q.kind[index] == ORDINARY) {
-        power = extra_column_power(q.exponent[index], q.eps);
-        if (power != 0) {
-            r_scale(d, n, power, d);
-            r_scale(e, n, power, e);
-        }
-        extra_column_drop(n, d, e, turn);
-        q.exponent[index] = extra_column_exponent(n, d, e);
+        power = extra_column_make_square(n, q.eps, d, e, &q.exponent[index], turn);
     } else {
         const struct rotation none = extra_column_none(q.kind[index] == NONFINITE);
 
@@ -434,8 +428,7 @@ deliver(struct tsvd_context *ctx, int64_t count, const struct svd_problem *asked
         const struct results *made, struct results to)
 {
     struct cuda_call *call = cuda_of(ctx);
-    const int64_t left = asked->full ? asked->rows : asked->k;
-    const int64_t right = asked->full ? asked->columns : asked->k;
+    const int64_t left = left_vectors(asked), right = right_vectors(asked);
     const size_t number = (size_t)count * sizeof(real);
     tsvd_status ret = TSVD_OK;
 
