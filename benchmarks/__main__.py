@@ -22,6 +22,7 @@ BENCHMARKS = {
     "stages": "large dense matrices on the GPU, in two stages, and the seconds of each",
     "jacobi": "one-sided Jacobi of dense matrices, beside LAPACK or cuSOLVER",
     "inverse": "inverses of dense matrices, beside NumPy or PyTorch",
+    "solutions": "pseudo-inverses, least squares and ranks, beside the values and the peers",
     "krylov": "the largest values of sparse and dense matrices, beside ARPACK and PROPACK",
     "complex": "the SVD and the inverse of complex matrices, beside real ones and the peers",
     "eps": "the time that a looser eps saves",
@@ -47,7 +48,7 @@ def main():
         "pictures: draw those of README.md from them (needs matplotlib). "
         "On the GPU all runs but crossover need PyTorch or CuPy",
     )
-    of_device = "where dense, jacobi, inverse, complex, eps, extra, sweep and crossover compute"
+    of_device = "where dense, jacobi, inverse, solutions, complex, eps, extra, sweep and crossover compute"
     command.add_options(parser, "benchmarks/results", device=of_device)
     parser.add_argument("--repeats", type=int, default=5, help="timings of each contender")
     parser.add_argument("--group", help="run this group of cases only (run); or type (sweep)")

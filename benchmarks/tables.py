@@ -353,6 +353,29 @@ def _inverse(content):
     yield from lines
 
 
+def _solutions(content):
+    """A line for each case; errors are those of solutions that are known."""
+    peer = "NumPy" if content["device"] == "cpu" else "PyTorch"
+    yield from _header("task", "tsvd", "over values", peer, "target", "error", f"{peer}'s error")
+    for case in content["cases"]:
+        targets = []
+        if case["over_values"]:
+            targets.append(f"≤ {_number(case['over_values'], 3)} of values")
+        if case["ahead"]:
+            targets.append(f"{peer} / {_number(case['ahead'], 3)}")
+        beside = ""
+        if "peer" in case:
+            beside = f"{_seconds(case['peer'])} ({_times(case['peer'] / case['tsvd'])})"
+        yield _row(
+            case["what"],
+            _seconds(case["tsvd"]),
+            _times(case["tsvd"] / case["values"]),
+            beside,
+            ", ".join(targets),
+            *(_number(case[key]) if key in case else "" for key in ("tsvd_error", "peer_error")),
+        )
+
+
 def _small(content):
     """A line for each case; the time of a batch is that of one of its matrices on the CPU, and of
     all of them on the GPU.
@@ -769,6 +792,10 @@ TABLES = {
     "inverse_cpu": (_inverse, "inverse_cpu.json"),
     "measured_inverse_cpu": (_measured, "inverse_cpu.json"),
     "inverse_cuda": (_inverse, "inverse.json"),
+    "solutions_cpu": (_solutions, "solutions_cpu.json"),
+    "measured_solutions_cpu": (_measured, "solutions_cpu.json"),
+    "solutions_cuda": (_solutions, "solutions.json"),
+    "measured_solutions_cuda": (_measured_gpu, "solutions.json"),
     "measured_inverse_cuda": (_measured_gpu, "inverse.json"),
     "eps_cuda": (_eps, "eps_cuda.json"),
     "measured_eps": (_measured_gpu, "eps_cuda.json"),

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from benchmarks import bars, cases, dense, group, inverse, jacobi, pictures, tables
+from benchmarks import bars, cases, dense, group, inverse, jacobi, pictures, solutions, tables
 from benchmarks.__main__ import BENCHMARKS, PAGES
 from testing import results
 from testing.command import RESULTS, ROOT
@@ -159,6 +159,12 @@ SMALL = {
     ],
     "jacobi": [[jacobi.Case("all vectors", 10, 10, 1.0, graded=True)], [(16, "float64")]],
     "inverse": [[inverse.Case(4, 1.0, batch=3), inverse.Case(10, None, refine=True)]],
+    "solutions": [
+        [
+            solutions.Case("pinv", (20, 20), ahead=1.0),
+            solutions.Case("lstsq", (2, 30, 20), rank=12, dtype="float32"),
+        ]
+    ],
     "eps": [[(20, "chi")]],
     "crossover": [[("chi", 16)]],
 }

@@ -259,11 +259,15 @@ def test_residuals_of_a_batch_of_any_rank(shape, dtype, device):
         assert np.allclose(residuals[i], (abs(right) ** 2).sum(0), rtol=unit, atol=unit)
 
 
-@pytest.mark.parametrize("shape", [(3, 2), (2, 3), (2, 2), (70, 3), (3, 70), (70, 66)])
+SHAPES = [(3, 2), (2, 3), (2, 2), (70, 3), (3, 70), (70, 66), (100, 66)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_lstsq_at_the_ends_of_the_range_of_numbers(shape, dtype, device):
+@pytest.mark.parametrize("columns", [1, 2])
+def test_lstsq_at_the_ends_of_the_range_of_numbers(shape, dtype, columns, device):
     info = np.finfo(dtype)
-    a, b = numbers(shape, dtype), numbers((shape[0], 2), dtype, 1)
+    a, b = numbers(shape, dtype), numbers((shape[0], columns), dtype, 1)
     a, b = a / abs(a).max(), b / abs(b).max()
     right, _, rank, _ = linalg.lstsq(a, b, device=device)
     close = {"rtol": 1e-2, "atol": 1e-3 * abs(right).max()}
@@ -277,6 +281,20 @@ def test_lstsq_at_the_ends_of_the_range_of_numbers(shape, dtype, device):
     constant = np.full(shape, info.max, dtype)
     x, _, found, _ = linalg.lstsq(constant, constant[:, 0], device=device)
     assert found == 1 and np.allclose(x, 1 / shape[1], rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@every_dtype
+@pytest.mark.parametrize("powers", [(-38, 38), (38, -38), (-100, 20), (50, -60)])
+def test_lstsq_of_sides_far_larger_or_smaller_than_the_matrix(shape, dtype, powers, device):
+    """One side is a column of the matrix that is reduced: neither may be lost beside the other."""
+    a, b = numbers(shape, dtype), numbers((shape[0], 1), dtype, 1)
+    of_a, of_b = (np.finfo(dtype).dtype.type(2.0**power) for power in powers)
+    x, *_ = linalg.lstsq(a * of_a, b * of_b, device=device)
+    expected = reference_lstsq(a, b, min(shape))
+    unit = 100 * max(shape) * np.finfo(dtype).eps
+    off = x * 2.0 ** (powers[0] - powers[1]) - expected
+    assert np.linalg.norm(off) <= unit * np.linalg.cond(a) * np.linalg.norm(expected)
 
 
 def dtype_of(x, dtype):

@@ -408,6 +408,16 @@ check_given(const struct wanted *w, const tsvd_array *L, const tsvd_array *s, co
     return TSVD_OK;
 }
 
+/* Whether L and R, or U and Vh, have room for all vectors of matrices of this size, which are more
+   than the values. */
+static int
+are_full(const tsvd_array *left, const tsvd_array *right, int64_t rows, int64_t columns)
+{
+    return rows != columns && left != NULL && left->ndim >= 2 && left->ndim <= TSVD_MAX_DIMS &&
+           right->ndim == left->ndim && left->shape[left->ndim - 1] == rows &&
+           right->shape[right->ndim - 2] == columns;
+}
+
 /* The results of bidiagonal matrices, for what p->full says. */
 static struct wanted
 bidiagonal_results(const struct svd_problem *p)
@@ -415,15 +425,6 @@ bidiagonal_results(const struct svd_problem *p)
     const int64_t left = left_vectors(p), right = right_vectors(p);
 
     return (struct wanted){"L", "s", "R", p->n, p->k, p->rows, left, right, p->columns};
-}
-
-/* Whether the dimension of L or R that counts the vectors, `from_last` from the last one, has room
-   for the null vector too.  longer: 1 if it is the side that has one. */
-static int
-is_full(const tsvd_array *array, int longer, int from_last, int64_t all)
-{
-    return longer && array->ndim >= from_last && array->ndim <= TSVD_MAX_DIMS &&
-           array->shape[array->ndim - from_last] == all;
 }
 
 void
@@ -447,9 +448,7 @@ tsvdi_problem_output(const tsvd_array *L, const tsvd_array *s, const tsvd_array 
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(check_given(&wanted, L, s, R, error));
-    p->full =
-        L != NULL && p->extra && p->k == p->n &&
-        (is_full(L, p->rows > p->n, 1, p->rows) || is_full(R, p->columns > p->n, 2, p->columns));
+    p->full = p->k == p->n && are_full(L, R, p->rows, p->columns);
     wanted = bidiagonal_results(p);
     TSVD_TRY(
         check_results(&wanted, p->call.handle, &p->batch, p->dtype, L, s, R, &p->call.to, error));
@@ -602,15 +601,11 @@ tsvd_status
 tsvdi_dense_output(const tsvd_array *U, const tsvd_array *S, const tsvd_array *Vh,
                    struct dense_problem *p, tsvd_error *error)
 {
-    const int64_t rows = p->a.rows, columns = p->a.columns;
-    struct wanted wanted;
+    struct wanted wanted = dense_results(p);
     tsvd_status ret = TSVD_OK;
 
-    wanted = dense_results(p);
     TSVD_TRY(check_given(&wanted, U, S, Vh, error));
-    p->full = U != NULL && U->ndim == p->a.batch.ndim + 2 && Vh->ndim == U->ndim && p->k == p->n &&
-              rows != columns && U->shape[U->ndim - 1] == rows &&
-              Vh->shape[Vh->ndim - 2] == columns;
+    p->full = p->k == p->n && are_full(U, Vh, p->a.rows, p->a.columns);
     wanted = dense_results(p);
     TSVD_TRY(check_results(&wanted, p->call.handle, &p->a.batch, p->a.dtype, U, S, Vh, &p->call.to,
                            error));

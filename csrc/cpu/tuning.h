@@ -47,6 +47,23 @@
 #define CPU_EXTRA_SERIAL 262144
 #endif
 
+/* [derived: registers for the chains of eight rows]  Rows that are restored side by side, which
+   hides the latency of the recurrence. */
+#ifndef CPU_EXTRA_ROWS
+#define CPU_EXTRA_ROWS 8
+#endif
+
+/* [derived: a row of them in double precision fills a page of memory]  Columns that are restored
+   together. */
+#ifndef CPU_EXTRA_COLUMNS
+#define CPU_EXTRA_COLUMNS 512
+#endif
+
+/* [untuned]  Pieces of a block of rows for each of several threads. */
+#ifndef CPU_EXTRA_PIECES
+#define CPU_EXTRA_PIECES 4
+#endif
+
 /* ---- kernels/ ---- */
 
 /* [derived: a strip of B of this many rows and the rows of A that it meets fit in the L1 cache]

@@ -5,6 +5,8 @@
  * The square matrices' results always lie on the device.  Those that the caller wants on the host
  * go there when the vectors have the entries of the extra column.
  */
+#include <cuda_pipeline_primitives.h>
+
 #include "kernels.h"
 
 enum {
@@ -12,8 +14,11 @@ enum {
     LINES = THREADS / (int)TILE, /* rows of a tile that are loaded at once */
     FETCHED = (int)TILE / LINES, /* numbers of a tile that a thread loads */
     DROP_THREADS = 64,
-    COLUMN_THREADS = 64,
-    AHEAD = 16 /* entries of a column that are loaded together */
+    COLUMN_THREADS = 32,
+    TOGETHER = 16,              /* entries of a column that are loaded together */
+    IN_FLIGHT = 6,              /* times that, while others are turned */
+    FLIPPED = 64,               /* rows of a column whose sign a thread changes */
+    WARPS = THREADS / (int)WARP /* rows whose signs a block changes */
 };
 
 /* ---- the square matrices ---- */
@@ -221,45 +226,65 @@ __launch_bounds__(THREADS) rows_kernel(const __grid_constant__ struct device_res
     }
 }
 
-/* Entries begin .. begin + AHEAD - 1 of a column, or those up to `end`. */
+/* A column's entries on their way: each thread reads what it has loaded itself. */
+struct columns_memory {
+    real x[IN_FLIGHT][TOGETHER][COLUMN_THREADS];
+};
+
+/* Entries begin .. begin + TOGETHER - 1 of a column, or those up to `end`. */
 static __device__ __forceinline__ void
-fetch_column(const real *from, int64_t begin, int64_t end, int64_t stride, real next[AHEAD])
+fetch_column(const real *from, int64_t begin, int64_t end, int64_t stride,
+             struct columns_memory *memory)
 {
+    real(*const x)[COLUMN_THREADS] = memory->x[begin / TOGETHER % IN_FLIGHT];
+
 #pragma unroll
-    for (int i = 0; i < AHEAD; i++) {
-        next[i] = begin + i < end ? from[(begin + i) * stride] : REAL(0);
+    for (int i = 0; i < TOGETHER; i++) {
+        if (begin + i < end) {
+            __pipeline_memcpy_async(&x[i][threadIdx.x], from + (begin + i) * stride, sizeof(real));
+        }
     }
+    __pipeline_commit();
 }
 
-/* L.  A thread has a column. */
+/* L.  A thread has a column.  There are few columns beside what the device can do at once, so that
+   many entries of each have to be on their way. */
 static __global__ void
 __launch_bounds__(COLUMN_THREADS) columns_kernel(const __grid_constant__ struct device_restore q)
 {
+    __shared__ struct columns_memory memory;
     const int64_t matrix = blockIdx.x / q.tiles, n = q.n;
     const int64_t j = blockIdx.x % q.tiles * COLUMN_THREADS + threadIdx.x;
     const struct rotation *const turn = q.turn + matrix * n;
     const real *const from = q.from + matrix * n * q.vectors + j;
     real *const to = q.to + matrix * (n + 1) * q.made + j;
     const int64_t there = j < q.vectors ? n : 0; /* the null vector has no entries yet */
-    real last = REAL(j >= q.vectors), largest = 0, now[AHEAD], next[AHEAD];
+    real last = REAL(j >= q.vectors), largest = 0;
 
     if (j >= q.made) {
         return;
     }
-    fetch_column(from, 0, there, q.vectors, next);
-    for (int64_t begin = 0; begin < n; begin += AHEAD) {
-#pragma unroll
-        for (int i = 0; i < AHEAD; i++) {
-            now[i] = next[i];
-        }
-        fetch_column(from, begin + AHEAD, there, q.vectors, next);
-#pragma unroll
-        for (int i = 0; i < AHEAD; i++) {
-            if (begin + i < n) {
-                const real x = extra_column_restored(turn[begin + i], now[i], &last);
+    for (int64_t begin = 0; begin < (IN_FLIGHT - 1) * TOGETHER; begin += TOGETHER) {
+        fetch_column(from, begin, there, q.vectors, &memory);
+    }
+    for (int64_t begin = 0; begin < n; begin += TOGETHER) {
+        const real(*const x)[COLUMN_THREADS] = memory.x[begin / TOGETHER % IN_FLIGHT];
+        struct rotation now[TOGETHER];
 
-                largest = r_abs(x) > r_abs(largest) ? x : largest;
-                to[(begin + i) * q.made] = x;
+#pragma unroll
+        for (int i = 0; i < TOGETHER; i++) {
+            now[i] = turn[begin + i < n ? begin + i : n - 1];
+        }
+        __pipeline_wait_prior(IN_FLIGHT - 2);
+        fetch_column(from, begin + (IN_FLIGHT - 1) * TOGETHER, there, q.vectors, &memory);
+#pragma unroll
+        for (int i = 0; i < TOGETHER; i++) {
+            if (begin + i < n) {
+                const real given = begin + i < there ? x[i][threadIdx.x] : REAL(0);
+                const real restored = extra_column_restored(now[i], given, &last);
+
+                largest = r_abs(restored) > r_abs(largest) ? restored : largest;
+                to[(begin + i) * q.made] = restored;
             }
         }
     }
@@ -268,18 +293,36 @@ __launch_bounds__(COLUMN_THREADS) columns_kernel(const __grid_constant__ struct 
     q.flip[matrix * q.made + j] = j < q.vectors && largest < 0;
 }
 
-/* Changes the signs of columns of x [count][rows][columns], or by_row of rows: flip has `flips` for
-   each matrix. */
+/* Changes the signs of the columns of x [count][rows][made] that flip [count][made] tells.  A
+   thread has some rows of a column. */
 static __global__ void
-__launch_bounds__(THREADS) flip_kernel(int64_t rows, int64_t columns, int64_t count, int64_t flips,
-                                       int by_row, const char *flip, real *x)
+__launch_bounds__(THREADS)
+    flip_columns_kernel(int64_t rows, int64_t made, int64_t tiles, const char *flip, real *x)
 {
-    const int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    const int64_t line = at / columns;
+    const int64_t matrix = blockIdx.x / tiles, j = blockIdx.x % tiles * THREADS + threadIdx.x;
+    const int64_t first = (int64_t)blockIdx.y * FLIPPED;
+    real *const column = x + matrix * rows * made + j;
 
-    if (at < rows * columns * count &&
-        flip[line / rows * flips + (by_row ? line % rows : at % columns)]) {
-        x[at] = -x[at];
+    if (j >= made || !flip[matrix * made + j]) {
+        return;
+    }
+    for (int64_t i = first; i < first + FLIPPED && i < rows; i++) {
+        column[i * made] = -column[i * made];
+    }
+}
+
+/* The same of rows of x [count][k][n].  A warp has a row. */
+static __global__ void
+__launch_bounds__(THREADS)
+    flip_rows_kernel(int64_t k, int64_t n, int64_t count, int64_t made, const char *flip, real *x)
+{
+    const int64_t row = (int64_t)blockIdx.x * WARPS + threadIdx.x / WARP;
+
+    if (row >= k * count || !flip[row / k * made + row % k]) {
+        return;
+    }
+    for (int64_t j = threadIdx.x % WARP; j < n; j += WARP) {
+        x[row * n + j] = -x[row * n + j];
     }
 }
 
@@ -402,7 +445,7 @@ restore_vectors(struct tsvd_context *ctx, int64_t count, const struct svd_proble
         lower ? memory->square.L : memory->square.R,
         lower ? memory->made.L : memory->made.R,
         memory->flip};
-    const unsigned blocks = (unsigned)(q.tiles * count);
+    const unsigned blocks = (unsigned)(q.tiles * count), wide = blocks_for(made, THREADS);
     tsvd_status ret = TSVD_OK;
 
     if (!lower) {
@@ -412,11 +455,11 @@ restore_vectors(struct tsvd_context *ctx, int64_t count, const struct svd_proble
     }
     columns_kernel<<<blocks, COLUMN_THREADS, 0, call->stream>>>(q);
     CUDA_LAUNCHED(call);
-    flip_kernel<<<blocks_for((n + 1) * made * count, THREADS), THREADS, 0, call->stream>>>(
-        n + 1, made, count, made, 0, memory->flip, memory->made.L);
+    flip_columns_kernel<<<dim3(wide * (unsigned)count, blocks_for(n + 1, FLIPPED)), THREADS, 0,
+                          call->stream>>>(n + 1, made, wide, memory->flip, memory->made.L);
     CUDA_LAUNCHED(call);
-    flip_kernel<<<blocks_for(k * n * count, THREADS), THREADS, 0, call->stream>>>(
-        k, n, count, made, 1, memory->flip, memory->made.R);
+    flip_rows_kernel<<<blocks_for(k * count, WARPS), THREADS, 0, call->stream>>>(
+        k, n, count, made, memory->flip, memory->made.R);
     CUDA_LAUNCHED(call);
 out:
     return ret;

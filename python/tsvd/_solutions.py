@@ -268,15 +268,20 @@ def lstsq(a, b, rcond=None, *, device=None, threads=None):
     Notes
     -----
     Method: A is reduced to ``Q B P^H``, and B decomposed as ``L S R``. So
-    ``x = P R^H S^+ L^H Q^H b``, and U is never formed [1]_. Small matrices are
-    decomposed themselves, those of NumPy in float64, and so are those on a CUDA device,
-    where that is faster. Matrices whose entries are
-    far from 1 are scaled by a power of two.
+    ``x = P R^H S^+ L^H Q^H b``, and U is never formed [1]_. One right-hand side of
+    more rows than columns is a column of the matrix that is reduced, ``[b A]``: its
+    form has the first column ``Q^H b``, a multiple of e_1, and lower bidiagonal B in
+    the others [2]_. Small matrices are decomposed themselves, those of NumPy in
+    float64, and so are those on a CUDA device with several right-hand sides, where
+    that is faster. b, and matrices whose entries are far from 1, are scaled by powers
+    of two.
 
     References
     ----------
     .. [1] G. H. Golub and C. F. Van Loan, "Matrix Computations", 4th edition,
        Johns Hopkins University Press (2013), section 5.5.
+    .. [2] C. C. Paige and Z. Strakos, "Core problems in linear algebraic systems",
+       SIAM J. Matrix Anal. Appl. 27 (2006), 861-875.
 
     Examples
     --------
@@ -315,9 +320,13 @@ def _solved(space, a, b, rcond, options):
     like = a
     if single:  # as NumPy does it: of small matrices it costs little
         a, b = _space.wide(a), _space.wide(b)
-    (a, up), (b, of_b) = _space.scaled(space, a), _space.scaled(space, b, by_column=True)
-    direct = small or _space.is_on_cuda(a, options["device"])
-    solve = _by_svd if direct else _by_reduction
+    (a, up), (b, of_b) = _space.scaled(space, a), _space.scaled_columns(space, b)
+    if small:
+        solve = _by_svd
+    elif b.shape[-1] == 1 and a.shape[-2] > a.shape[-1]:
+        solve = _by_joint_reduction
+    else:
+        solve = _by_svd if _space.is_on_cuda(a, options["device"]) else _by_reduction
     x, rest, rank, s = solve(space, a, b, rcond, eps, options)
     of_rest = of_b[..., 0, :] if np.ndim(of_b) else of_b
     of_x = of_b - (up[..., None, None] if np.ndim(up) else up)
@@ -348,6 +357,11 @@ def _counted(space, s, rcond, eps):
     return counts.sum(-1), space.where(counts, s, math.inf)
 
 
+def _left_out(space, large, t):
+    """The components of a right-hand side along the vectors of values that count as zero."""
+    return space.where((large < math.inf)[..., None], 0, t)
+
+
 def _square_sum(x):
     return (x.real**2 + x.imag**2 if _space.is_complex(x) else x * x).sum(-2)
 
@@ -360,6 +374,24 @@ def _by_svd(space, a, b, rcond, eps, options):
     return x, _square_sum(b - a @ x), rank, s
 
 
+def _by_joint_reduction(space, a, b, rcond, eps, options):
+    """The bidiagonal form of [b A], of which the first column is a multiple of e_1.
+
+    The other columns are the form of A, lower bidiagonal with a row more than columns, and Q^H b
+    is that multiple: of Q nothing else is needed. For one right-hand side, of more rows than
+    columns. b is near 1, and A is not far: neither is lost beside the other.
+    """
+    form = bidiagonalize(space.concatenate([b, a], -1), **options)
+    L, s, R = bidiagonal_svd(form.e, form.d[..., 1:], lower=True, full_matrices=True, **options)
+    rank, large = _counted(space, s, rcond, eps)
+    t = _space.adjoint(space, L[..., :1, :] * form.d[..., :1, None])  # the null vector's last
+    of_values, of_null = t[..., :-1, :], t[..., -1:, :]
+    y = _space.adjoint(space, R) @ (of_values * (1 / large[..., None]))
+    y = _space.in_type_of(b, y)
+    x = form.apply_p(space.concatenate([space.zeros_like(y[..., :1, :]), y], -2))[..., 1:, :]
+    return x, _square_sum(_left_out(space, large, of_values)) + _square_sum(of_null), rank, s
+
+
 def _by_reduction(space, a, b, rcond, eps, options):
     form = bidiagonalize(a, **options)
     p = min(a.shape[-2:])
@@ -369,9 +401,7 @@ def _by_reduction(space, a, b, rcond, eps, options):
     rank, large = _counted(space, s, rcond, eps)
     t = _space.adjoint(space, L) @ c[..., :p, :]
     y = _space.adjoint(space, R) @ (t * (1 / large[..., None]))
-    rest = _square_sum(c[..., p:, :]) + _square_sum(
-        space.where((large < math.inf)[..., None], 0, t)
-    )
+    rest = _square_sum(c[..., p:, :]) + _square_sum(_left_out(space, large, t))
     rows = a.shape[-1] - p
     if rows > 0:
         zeros = space.zeros_like(b[..., :1, :])

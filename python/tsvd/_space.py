@@ -204,27 +204,24 @@ def _exponents(space, x, axes):
     return space.where((largest > 0) & (largest < math.inf), space.frexp(largest)[1], 0)
 
 
-def scaled(space, x, by_column=False):
-    """x 2^-k and k, with a power for each matrix: 0 if its entries are not far from 1.
-
-    by_column: with a power for each column, k of shape (..., 1, columns).
-    """
+def scaled(space, x):
+    """x 2^-k and k, with a power for each matrix: 0 if its entries are not far from 1."""
     if 0 in x.shape:
         return x, 0
-    exponent = _exponents(space, x, -2 if by_column else (-2, -1))
+    exponent = _exponents(space, x, (-2, -1))
     far = is_far(exponent, x)
     if not bool(far.any()):
         return x, 0
     powers = on_host(space.where(far, exponent, 0))
-    powers = powers[..., None, :] if by_column else powers
     return by_power(x, -powers), powers
 
 
 def scaled_columns(space, x):
-    """x with each column times a power of two, so that its largest entry is near 1."""
+    """x 2^-k and k, of shape (..., 1, columns): the largest entry of each column is near 1."""
     if 0 in x.shape:
-        return x
-    return by_power(x, -on_host(_exponents(space, x, -2))[..., None, :])
+        return x, 0
+    powers = on_host(_exponents(space, x, -2))[..., None, :]
+    return by_power(x, -powers), powers
 
 
 def is_far(exponent, x):

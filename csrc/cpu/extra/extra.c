@@ -8,23 +8,6 @@
 #include "cpu/tuning.h"
 #include "host/environment.h"
 
-/* Rows that are restored side by side, which hides the latency of the recurrence; and columns, of
-   which a row fills a page of memory. */
-enum { TOGETHER = 8, SLAB = 512 };
-
-/* Pieces of a block of rows for each of several threads. */
-enum { PIECES_PER_THREAD = 4 };
-
-/* What the tasks of a matrix share. */
-struct restoring {
-    const struct rotation *turn; /* [n] */
-    int64_t n;                   /* entries of a square matrix's vectors */
-    int64_t vectors;             /* how many of them are restored; rows: of a block */
-    int64_t count;               /* columns: of L, with the null vector */
-    const real *from;            /* vectors of the square matrix */
-    real *to, *right;            /* vectors of B; columns: R too */
-};
-
 static int
 is_lower(const struct svd_problem *asked)
 {
@@ -33,18 +16,26 @@ is_lower(const struct svd_problem *asked)
 
 /* ---- rows of R ---- */
 
-/* Rows of R from those of R', `count` at most TOGETHER.  from NULL: the null vector. */
+/* What the tasks of a block of rows share. */
+struct rows {
+    const struct rotation *turn; /* [n] */
+    int64_t n, count;            /* entries of a row of R', and rows of the block */
+    const real *from;            /* R' [count][n]; NULL: the null vector is made */
+    real *to;                    /* R [count][n+1] */
+};
+
+/* Rows of R from those of R', `count` at most CPU_EXTRA_ROWS.  from NULL: the null vector. */
 static void
 restore_rows(const struct rotation *turn, int64_t n, int64_t count, const real *from, real *to)
 {
-    real last[TOGETHER];
+    real last[CPU_EXTRA_ROWS];
 
     for (int64_t r = 0; r < count; r++) {
         last[r] = from == NULL;
     }
-    if (count == TOGETHER) {
+    if (count == CPU_EXTRA_ROWS) {
         for (int64_t i = 0; i < n; i++) {
-            for (int64_t r = 0; r < TOGETHER; r++) {
+            for (int64_t r = 0; r < CPU_EXTRA_ROWS; r++) {
                 to[r * (n + 1) + i] = extra_column_restored(turn[i], from[r * n + i], &last[r]);
             }
         }
@@ -66,13 +57,13 @@ restore_rows(const struct rotation *turn, int64_t n, int64_t count, const real *
 static tsvd_status
 rows_task(void *arg, int worker, int64_t index)
 {
-    const struct restoring *q = arg;
-    const int64_t first = index * TOGETHER, left = q->vectors - first;
+    const struct rows *q = arg;
+    const int64_t first = index * CPU_EXTRA_ROWS, left = q->count - first;
     struct host_environment before;
 
     (void)worker;
     tsvdi_environment_enter_flushing(&before);
-    restore_rows(q->turn, q->n, left < TOGETHER ? left : TOGETHER,
+    restore_rows(q->turn, q->n, left < CPU_EXTRA_ROWS ? left : CPU_EXTRA_ROWS,
                  q->from != NULL ? q->from + first * q->n : NULL, q->to + first * (q->n + 1));
     tsvdi_environment_leave(&before);
     return TSVD_OK;
@@ -82,7 +73,7 @@ rows_task(void *arg, int worker, int64_t index)
 static int64_t
 block_rows(int threads)
 {
-    return TOGETHER * (threads > 1 ? PIECES_PER_THREAD * (int64_t)threads : 1);
+    return CPU_EXTRA_ROWS * (threads > 1 ? CPU_EXTRA_PIECES * (int64_t)threads : 1);
 }
 
 /* The R' of a chunk lie at the end of the memory of its R: as many numbers after R's beginning. */
@@ -105,13 +96,14 @@ restore_right(const struct svd_problem *asked, const struct rotation *turn, int 
 
     for (int64_t first = 0; first < asked->k; first += most) {
         const int64_t count = asked->k - first < most ? asked->k - first : most;
-        struct restoring q = {turn, n, count, 0, block, to + first * (n + 1), NULL};
+        struct rows q = {turn, n, count, block, to + first * (n + 1)};
 
         memcpy(block, from + first * n, (size_t)(count * n) * sizeof *block);
-        TSVD_TRY(tsvdi_host_for_each(threads, (count + TOGETHER - 1) / TOGETHER, rows_task, &q));
+        TSVD_TRY(tsvdi_host_for_each(threads, (count + CPU_EXTRA_ROWS - 1) / CPU_EXTRA_ROWS,
+                                     rows_task, &q));
     }
     if (asked->full) {
-        struct restoring q = {turn, n, 1, 0, NULL, to + asked->k * (n + 1), NULL};
+        struct rows q = {turn, n, 1, NULL, to + asked->k * (n + 1)};
 
         TSVD_TRY(rows_task(&q, 0, 0));
     }
@@ -120,6 +112,15 @@ out:
 }
 
 /* ---- columns of L ---- */
+
+/* What the tasks of a matrix share. */
+struct columns {
+    const struct rotation *turn; /* [n] */
+    int64_t n, k, made;          /* rows of L', columns of L' and of L, with the null vector */
+    const real *from;            /* L' [n][k] */
+    real *to;                    /* L [n+1][made]; may begin where L' does if made = k */
+    real *right;                 /* R [k][n] */
+};
 
 /* Makes the largest entry of each of `count` columns of L positive, and changes the sign of R's row
    with it: the last row of L changes which entry that is. */
@@ -137,15 +138,15 @@ fix_signs(const struct cpu_kernels *kernels, int64_t n, int64_t count, real *lef
     }
 }
 
-/* Columns first .. first + count - 1 of L [n+1][all]; `from` may be `to`. */
+/* Columns first .. first + count - 1 of L. */
 static void
-restore_columns(const struct restoring *q, int64_t first, int64_t count)
+restore_columns(const struct columns *q, int64_t first, int64_t count)
 {
     const struct cpu_kernels *kernels = tsvdi_kernels();
-    const int64_t n = q->n, all = q->count;
+    const int64_t n = q->n, all = q->made;
     const real *from = q->from;
     real *to = q->to, *right = q->right;
-    const int64_t there = first + count <= q->vectors ? count : q->vectors - first;
+    const int64_t there = first + count <= q->k ? count : q->k - first;
     real *last = to + n * all + first;
 
     for (int64_t j = 0; j < count; j++) {
@@ -156,7 +157,7 @@ restore_columns(const struct restoring *q, int64_t first, int64_t count)
         real *row = to + i * all + first;
 
         if (from != to) {
-            memcpy(row, from + i * q->vectors + first, (size_t)there * sizeof *row);
+            memcpy(row, from + i * q->k + first, (size_t)there * sizeof *row);
             memset(row + there, 0, (size_t)(count - there) * sizeof *row);
         }
         kernels->turn(count, back, row, last);
@@ -171,13 +172,13 @@ restore_columns(const struct restoring *q, int64_t first, int64_t count)
 static tsvd_status
 columns_task(void *arg, int worker, int64_t index)
 {
-    const struct restoring *q = arg;
-    const int64_t first = index * SLAB, left = q->count - first;
+    const struct columns *q = arg;
+    const int64_t first = index * CPU_EXTRA_COLUMNS, left = q->made - first;
     struct host_environment before;
 
     (void)worker;
     tsvdi_environment_enter_flushing(&before);
-    restore_columns(q, first, left < SLAB ? left : SLAB);
+    restore_columns(q, first, left < CPU_EXTRA_COLUMNS ? left : CPU_EXTRA_COLUMNS);
     tsvdi_environment_leave(&before);
     return TSVD_OK;
 }
@@ -246,15 +247,16 @@ restore(struct tsvd_context *ctx, const struct chunk *chunk, const struct svd_pr
 
         r_scale(to.s + i * k, k, -extra->power[i], to.s + i * k);
         if (to.L != NULL && is_lower(asked)) {
-            struct restoring q = {turn,
-                                  n,
-                                  k,
-                                  made,
-                                  extra->square.L + i * n * k,
-                                  to.L + i * (n + 1) * made,
-                                  to.R + i * k * n};
+            struct columns q = {turn,
+                                n,
+                                k,
+                                made,
+                                extra->square.L + i * n * k,
+                                to.L + i * (n + 1) * made,
+                                to.R + i * k * n};
 
-            TSVD_TRY(tsvdi_host_for_each(threads, (made + SLAB - 1) / SLAB, columns_task, &q));
+            TSVD_TRY(tsvdi_host_for_each(
+                threads, (made + CPU_EXTRA_COLUMNS - 1) / CPU_EXTRA_COLUMNS, columns_task, &q));
         } else if (to.L != NULL) {
             TSVD_TRY(restore_right(asked, turn, threads, extra->square.R + i * k * n,
                                    extra->vectors, to.R + i * made * (n + 1)));
