@@ -48,7 +48,9 @@ def main():
         "pictures: draw those of README.md from them (needs matplotlib). "
         "On the GPU all runs but crossover need PyTorch or CuPy",
     )
-    of_device = "where dense, jacobi, inverse, solutions, complex, eps, extra, sweep and crossover compute"
+    of_device = (
+        "where dense, jacobi, inverse, solutions, complex, eps, extra, sweep and crossover compute"
+    )
     command.add_options(parser, "benchmarks/results", device=of_device)
     parser.add_argument("--repeats", type=int, default=5, help="timings of each contender")
     parser.add_argument("--group", help="run this group of cases only (run); or type (sweep)")

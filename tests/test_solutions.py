@@ -230,6 +230,7 @@ def test_lstsq_takes_numbers_of_several_types(device):
     x, residuals, rank, s = linalg.lstsq(a, b, device=device)
     assert x.dtype == "complex128" and residuals.dtype == s.dtype == "float64" and rank == 4
     assert np.allclose(x, np.linalg.lstsq(a, b, rcond=None)[0])
+    assert rank.dtype == np.linalg.lstsq(a, b, rcond=None)[2].dtype
     whole = linalg.lstsq([[1, 0], [0, 2], [1, 1]], [1, 2, 3], device=device)
     assert all(np.asarray(x).dtype == "float64" for x in (whole[0], whole[1], whole[3]))
     single = linalg.lstsq(a, b.real.astype("float32"), device=device)

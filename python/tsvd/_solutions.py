@@ -272,9 +272,8 @@ def lstsq(a, b, rcond=None, *, device=None, threads=None):
     more rows than columns is a column of the matrix that is reduced, ``[b A]``: its
     form has the first column ``Q^H b``, a multiple of e_1, and lower bidiagonal B in
     the others [2]_. Small matrices are decomposed themselves, those of NumPy in
-    float64, and so are those on a CUDA device with several right-hand sides, where
-    that is faster. b, and matrices whose entries are far from 1, are scaled by powers
-    of two.
+    float64, and so are those on a CUDA device, where that is faster. b, and matrices
+    whose entries are far from 1, are scaled by powers of two.
 
     References
     ----------
@@ -308,6 +307,8 @@ def lstsq(a, b, rcond=None, *, device=None, threads=None):
     if s.ndim == 1 and (m <= n or rank != n):
         rest = rest[:0]
     x = x[..., 0] if vector else x
+    if _arrays.library_of(a) != "torch":  # the type of LAPACK's rank, as NumPy, CuPy and JAX say it
+        rank = rank.astype("int32")
     return wrap(x), wrap(rest), rank, s
 
 
@@ -321,12 +322,11 @@ def _solved(space, a, b, rcond, options):
     if single:  # as NumPy does it: of small matrices it costs little
         a, b = _space.wide(a), _space.wide(b)
     (a, up), (b, of_b) = _space.scaled(space, a), _space.scaled_columns(space, b)
-    if small:
+    if small or _space.is_on_cuda(a, options["device"]):
         solve = _by_svd
-    elif b.shape[-1] == 1 and a.shape[-2] > a.shape[-1]:
-        solve = _by_joint_reduction
     else:
-        solve = _by_svd if _space.is_on_cuda(a, options["device"]) else _by_reduction
+        one_of_tall = b.shape[-1] == 1 and a.shape[-2] > a.shape[-1]
+        solve = _by_joint_reduction if one_of_tall else _by_reduction
     x, rest, rank, s = solve(space, a, b, rcond, eps, options)
     of_rest = of_b[..., 0, :] if np.ndim(of_b) else of_b
     of_x = of_b - (up[..., None, None] if np.ndim(up) else up)
