@@ -21,6 +21,7 @@ BOUNDS = {
     "values dc": lambda n: 8 + n / 8,
     "values twisted": lambda n: 8 + n / 8,
     "values auto": lambda n: 8 + n / 8,
+    "values extra": lambda n: 8 + 3 * n / 8,  # of n x (n+1): the rotations of the extra column err
 }
 
 

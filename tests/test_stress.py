@@ -252,6 +252,7 @@ def test_random_draws_find_a_planted_defect(vectors):
     program = """
 import numpy as np
 import tsvd
+from testing.measures import BOUNDS
 from verification import stress
 
 right = tsvd.svd
@@ -267,7 +268,7 @@ for index in range(100):
     made, d, e = stress.draw(4, index, "cpu", "any")
     if made.vectors != VECTORS or made.eps or made.by_interval:
         continue
-    limit = 8 + made.n / 8
+    limit = BOUNDS["values extra" if made.extra else "values auto"](made.n)
     tsvd.svd = right
     assert stress.check(made, d, e, "cpu")[2] == []
     tsvd.svd = svd

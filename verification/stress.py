@@ -246,8 +246,8 @@ def _check_values(made, d, e, s, first, device):
     b2 = extended.squares(d, e)
     if made.eps is None:
         measure, changed = "values", 0
-        exact = made.method == "bisect" and not made.extra
-        limit = BOUNDS["values bisect" if exact else "values auto"](n)
+        by = "extra" if made.extra else "bisect" if made.method == "bisect" else "auto"
+        limit = BOUNDS[f"values {by}"](n)
         tolerance = extended.tolerances(s, limit)
         if made.extra:  # the rotations that make a matrix square change it
             changed = limit * np.finfo(s.dtype).eps * extended.norms(d, e)[:, None]

@@ -16,7 +16,8 @@ next_above(double bound)
 }
 
 /* The shift at which values 2^power s count as sigma or more, for a matrix that has the values s.
-   That is decided in the units of sigma, where numbers may be farther apart. */
+   That is decided in the units of sigma, where numbers may be farther apart: s lies between them,
+   and in the middle it is given as the even one. */
 static real
 in_units(real sigma, int power)
 {
@@ -24,6 +25,9 @@ in_units(real sigma, int power)
     real shift = r_shift(sigma, &twice);
 
     r_scale(&shift, 1, power - twice, &shift);
+    if (twice < 0 && r_bits(sigma) % 2 != 0) {
+        shift = r_from_bits(r_bits(shift) + 1);
+    }
     return r_max(shift, r_from_bits(1));
 }
 

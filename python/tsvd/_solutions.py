@@ -272,8 +272,8 @@ def lstsq(a, b, rcond=None, *, device=None, threads=None):
     more rows than columns is a column of the matrix that is reduced, ``[b A]``: its
     form has the first column ``Q^H b``, a multiple of e_1, and lower bidiagonal B in
     the others [2]_. Small matrices are decomposed themselves, those of NumPy in
-    float64, and so are those on a CUDA device, where that is faster. b, and matrices
-    whose entries are far from 1, are scaled by powers of two.
+    float64, and so are those on a CUDA device, where that is faster. Matrices whose
+    entries are far from 1 are scaled by powers of two.
 
     References
     ----------
@@ -321,7 +321,7 @@ def _solved(space, a, b, rcond, options):
     like = a
     if single:  # as NumPy does it: of small matrices it costs little
         a, b = _space.wide(a), _space.wide(b)
-    (a, up), (b, of_b) = _space.scaled(space, a), _space.scaled_columns(space, b)
+    (a, up), (b, of_b) = _space.scaled(space, a), _space.scaled(space, b, by_column=True)
     if small or _space.is_on_cuda(a, options["device"]):
         solve = _by_svd
     else:
@@ -379,7 +379,7 @@ def _by_joint_reduction(space, a, b, rcond, eps, options):
 
     The other columns are the form of A, lower bidiagonal with a row more than columns, and Q^H b
     is that multiple: of Q nothing else is needed. For one right-hand side, of more rows than
-    columns. b is near 1, and A is not far: neither is lost beside the other.
+    columns. A and b are not far from 1, so that neither is lost beside the other.
     """
     form = bidiagonalize(space.concatenate([b, a], -1), **options)
     L, s, R = bidiagonal_svd(form.e, form.d[..., 1:], lower=True, full_matrices=True, **options)

@@ -17,8 +17,9 @@ EPS = {name: float(np.finfo(name).eps) for name in ("float32", "float64")}
 EPS |= {"complex64": EPS["float32"], "complex128": EPS["float64"]}
 
 # A matrix is scaled if its largest entry is outside 2^-FAR to 2^FAR, so that sums of products
-# neither overflow nor underflow.
-_FAR = {EPS["float32"]: 40, EPS["float64"]: 400}
+# neither overflow nor underflow, nor do squares where a matrix of small entries lies beside one of
+# large ones.
+_FAR = {EPS["float32"]: 24, EPS["float64"]: 200}
 
 # Up to this order, or as many entries, the SVD is faster than a reduction that is kept.
 _SMALL = 64
@@ -204,24 +205,27 @@ def _exponents(space, x, axes):
     return space.where((largest > 0) & (largest < math.inf), space.frexp(largest)[1], 0)
 
 
-def scaled(space, x):
-    """x 2^-k and k, with a power for each matrix: 0 if its entries are not far from 1."""
+def scaled(space, x, by_column=False):
+    """x 2^-k and k, with a power for each matrix: 0 if its entries are not far from 1.
+
+    by_column: with a power for each column, k of shape (..., 1, columns).
+    """
     if 0 in x.shape:
         return x, 0
-    exponent = _exponents(space, x, (-2, -1))
+    exponent = _exponents(space, x, -2 if by_column else (-2, -1))
     far = is_far(exponent, x)
     if not bool(far.any()):
         return x, 0
     powers = on_host(space.where(far, exponent, 0))
+    powers = powers[..., None, :] if by_column else powers
     return by_power(x, -powers), powers
 
 
 def scaled_columns(space, x):
-    """x 2^-k and k, of shape (..., 1, columns): the largest entry of each column is near 1."""
+    """x with each column times a power of two, so that its largest entry is near 1."""
     if 0 in x.shape:
-        return x, 0
-    powers = on_host(_exponents(space, x, -2))[..., None, :]
-    return by_power(x, -powers), powers
+        return x
+    return by_power(x, -on_host(_exponents(space, x, -2))[..., None, :])
 
 
 def is_far(exponent, x):

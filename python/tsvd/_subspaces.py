@@ -220,7 +220,7 @@ def subspace_angles(A, B, *, device=None, threads=None):
         _space.refuse_not_finite(space, name, x)
     options = {"device": device, "threads": threads}
     most, least = (
-        _range(space, _space.scaled_columns(space, x)[0], None, options)
+        _range(space, _space.scaled_columns(space, x), None, options)
         for x in _space.in_one_type(A, B)
     )
     if most.shape[-1] < least.shape[-1]:
