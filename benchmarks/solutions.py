@@ -1,7 +1,8 @@
 """Pseudo-inverses, least squares, ranks and condition numbers, beside the values and the peers.
 
 The peer is NumPy on the CPU, and PyTorch on the GPU, whose arrays stay on the device. The values
-are those of the same matrix by tsvd.linalg.svdvals. All take turns.
+are those of the same matrix by tsvd.linalg.svdvals, which take turns with the solutions. The peer
+comes after them: the call after it would wait for the system to clear the pages that it gave back.
 """
 
 from dataclasses import dataclass
@@ -111,7 +112,8 @@ def _measure(run, case):
     if case.has_peer(run.device):
         calls["peer"] = case.call(peer, A, b)
     contenders = {name: _to_the_end(call, finish) for name, call in calls.items()}
-    times = interleaved(contenders, run.repeats)
+    peers = {name: contenders.pop(name) for name in ("peer",) if name in contenders}
+    times = interleaved(contenders, run.repeats) | interleaved(peers, run.repeats)
     record = {"what": case.what, "over_values": case.over_values, "ahead": case.ahead}
     record |= {f"{name}_seconds": seconds for name, seconds in times.items()}
     record |= {name: median(seconds) for name, seconds in times.items()}
