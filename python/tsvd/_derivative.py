@@ -40,63 +40,93 @@ def _error(xp, s, of):
     return (8 + s.shape[-1] / 8) * float(xp.finfo(s.dtype).eps) * of
 
 
-def _inverses(xp, s):
-    """1/(s_j - s_i) and 1/(s_j + s_i); 0 where the values are equal, or both are zero.
-
-    Values are equal if they differ by no more than the bound on the error of one.
-    """
-    tiny = float(xp.finfo(s.dtype).tiny)
-    a, b = s[..., :, None], s[..., None, :]
-    gap, total = b - a, b + a
-    equal = (abs(gap) <= _error(xp, s, xp.maximum(a, b))) | (abs(gap) < tiny)
-    return inverse(xp, gap, equal), inverse(xp, total, total < tiny)
-
-
-def vectors_tangent(xp, L, s, V, dd, de, lower):
-    """The tangents of L and V, from all values."""
-    L_e, V_e = _rows(L, V, lower)
-    P = L.mT @ (dd[..., None] * V) + L_e.mT @ (de[..., None] * V_e)
-    gap, total = _inverses(xp, s)
-    A, C = gap * (P + P.mT), total * (P - P.mT)
-    return L @ (A + C) / 2, V @ (A - C) / 2
-
-
-def adjoint(xp, L, s, V, gL, gs, gV, lower):
-    """The gradient for d and e of one for L, s and V; each of these may be None."""
-    T = 0 * L if gs is None else L * gs[..., None, :]
-    if gL is not None or gV is not None:
-        M = 0 if gL is None else L.mT @ gL
-        N = 0 if gV is None else V.mT @ gV
-        gap, total = _inverses(xp, s)
-        A, C = M + N, M - N
-        T = T + L @ (gap * (A - A.mT) + total * (C - C.mT)) / 2
-    return pull(T, V, lower)
-
-
-# ---- dense matrices ----
-
-
 def rounding(xp, s):
     """The bound on the error of a value of a dense matrix, relative to the largest; never 0."""
     return _error(xp, s, s[..., :1]) + float(xp.finfo(s.dtype).tiny)
 
 
-def _dense_inverses(xp, s):
-    """As _inverses, and 1/s."""
-    error = rounding(xp, s)
-    a, b = s[..., :, None], s[..., None, :]
-    gap, total = b - a, b + a
-    bound = error[..., None]
-    return (
-        inverse(xp, gap, abs(gap) <= bound),
-        inverse(xp, total, total <= bound),
-        inverse(xp, s, s <= error),
-    )
-
-
 def _h(x):
     """The conjugate transpose."""
     return x.mT.conj()
+
+
+# Quotients by s_j - s_i, s_j + s_i and s_i. Where the divisor may be zero but for rounding, the
+# dividend tells what to do. If it is rounding errors itself, the quotient says nothing and is left
+# out. If not, it is small because the divisor is, and their quotient belongs to the derivative.
+
+
+def _norms(x):
+    """Of columns."""
+    return (abs(x) ** 2).sum(-2) ** 0.5
+
+
+def _noise(xp, s, *factors):
+    """What rounding makes of a product of each column with orthonormal ones, at most.
+
+    It was below 1 eps times the norm of the column for all orders up to 1000.
+    """
+    return 8 * float(xp.finfo(s.dtype).eps) * sum(_norms(x) for x in factors if x is not None)
+
+
+def _quotient(xp, x, by, left_out):
+    return x * inverse(xp, by, (abs(by) < float(xp.finfo(by.dtype).tiny)) | left_out)
+
+
+def _quotients(xp, s, A, C, noise, part_equal=True):
+    """A_ij/(s_j - s_i) and C_ij/(s_j + s_i).
+
+    noise: that of column i; None: the dividends decide nothing, and the result is linear in them.
+    part_equal: False leaves A_ij out where s_i and s_j are equal, relative to the larger one.
+    """
+    i, j = s[..., :, None], s[..., None, :]
+    gap, total = j - i, j + i
+    equal = False if part_equal else abs(gap) <= _error(xp, s, xp.maximum(i, j))
+    zero = False
+    if noise is not None:
+        bound, noise = rounding(xp, s)[..., None], noise[..., :, None] + noise[..., None, :]
+        equal = equal | ((abs(gap) <= bound) & (abs(A) <= noise))
+        zero = (total <= bound) & (abs(C) <= noise)
+    return _quotient(xp, A, gap, equal), _quotient(xp, C, total, zero)
+
+
+def _sensitivity(xp, U, s, V, gU, gs, gV):
+    """T of the gradient T Vᴴ for A = U diag(s) Vᴴ, without what is orthogonal to U or to V."""
+    T = 0 * U if gs is None else U * gs[..., None, :]
+    if gU is None and gV is None:
+        return T
+    M = 0 if gU is None else _h(U) @ gU
+    N = 0 if gV is None else _h(V) @ gV
+    A, C = M + N, M - N
+    noise = _noise(xp, s, gU, gV)
+    A, C = _quotients(xp, s, (A - _h(A)) / 2, (C - _h(C)) / 2, noise)
+    return T + U @ (A + C)
+
+
+def _turns(xp, s, P, noise):
+    """X and Y, by which the tangents of the vectors are U X and V Y, from P = Uᴴ dA V."""
+    A, C = _quotients(xp, s, (P + _h(P)) / 2, (P - _h(P)) / 2, noise, part_equal=False)
+    return A + C, A - C
+
+
+# ---- bidiagonal matrices ----
+
+
+def vectors_tangent(xp, L, s, V, dd, de, lower, linear=False):
+    """The tangents of L and V, from all values. linear: exactly so in dd and de."""
+    L_e, V_e = _rows(L, V, lower)
+    dd, de = dd[..., None], de[..., None]
+    P = L.mT @ (dd * V) + L_e.mT @ (de * V_e)
+    noise = None if linear else _noise(xp, s, dd * V, de * V_e, dd * L, de * L_e)
+    X, Y = _turns(xp, s, P, noise)
+    return L @ X, V @ Y
+
+
+def adjoint(xp, L, s, V, gL, gs, gV, lower):
+    """The gradient for d and e of one for L, s and V; each of these may be None."""
+    return pull(_sensitivity(xp, L, s, V, gL, gs, gV), V, lower)
+
+
+# ---- dense matrices ----
 
 
 def _is_basis(Q):
@@ -108,43 +138,44 @@ def _beside(Q, x):
     return x - Q @ (_h(Q) @ x)
 
 
+def _beside_quotient(xp, Q, x, s, linear=False):
+    """That part with column i divided by s_i."""
+    beside, left_out = _beside(Q, x), False
+    if not linear:
+        left_out = (s <= rounding(xp, s)) & (_norms(beside) <= _noise(xp, s, x))
+        left_out = left_out[..., None, :]
+    return _quotient(xp, beside, s[..., None, :], left_out)
+
+
 def dense_values_tangent(U, V, dA):
     """The tangent of s."""
     return (U.conj() * (dA @ V)).sum(-2).real
 
 
-def dense_vectors_tangent(xp, U, s, V, dA):
-    """The tangents of U and V, from all values.
+def dense_vectors_tangent(xp, U, s, V, dA, linear=False):
+    """The tangents of U and V, from all values. linear: exactly so in dA.
 
     Of complex vectors those phases are kept that change U and V by the same amount.
     """
     right, left = dA @ V, _h(dA) @ U
-    P = _h(U) @ right
-    gap, total, inverse = _dense_inverses(xp, s)
-    A, C = gap * (P + _h(P)), total * (P - _h(P))
-    dU, dV = U @ (A + C) / 2, V @ (A - C) / 2
+    noise = None if linear else _noise(xp, s, right, left)
+    X, Y = _turns(xp, s, _h(U) @ right, noise)
+    dU, dV = U @ X, V @ Y
     if not _is_basis(U):
-        dU = dU + _beside(U, right) * inverse[..., None, :]
+        dU = dU + _beside_quotient(xp, U, right, s, linear)
     if not _is_basis(V):
-        dV = dV + _beside(V, left) * inverse[..., None, :]
+        dV = dV + _beside_quotient(xp, V, left, s, linear)
     return dU, dV
 
 
 def dense_adjoint(xp, U, s, V, gU, gs, gV):
     """The gradient for A of one for U, s and V; each of these may be None."""
-    T = 0 * U if gs is None else U * gs[..., None, :]
-    if gU is None and gV is None:
-        return T @ _h(V)
-    M = 0 if gU is None else _h(U) @ gU
-    N = 0 if gV is None else _h(V) @ gV
-    gap, total, inverse = _dense_inverses(xp, s)
-    A, C = M + N, M - N
-    T = T + U @ (gap * (A - _h(A)) + total * (C - _h(C))) / 2
+    T = _sensitivity(xp, U, s, V, gU, gs, gV)
     if gU is not None and not _is_basis(U):
-        T = T + _beside(U, gU) * inverse[..., None, :]
+        T = T + _beside_quotient(xp, U, gU, s)
     gA = T @ _h(V)
     if gV is not None and not _is_basis(V):
-        gA = gA + (U * inverse[..., None, :]) @ _h(_beside(V, gV))
+        gA = gA + U @ _h(_beside_quotient(xp, V, gV, s))
     return gA
 
 

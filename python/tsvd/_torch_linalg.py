@@ -66,11 +66,8 @@ def linalg_svd(
     What `svd` says of derivatives holds here too. Derivatives of complex matrices
     are those of PyTorch's convention. Complex vectors are determined up to a phase
     of each pair, as those of `torch.linalg.svd`: a loss that depends on the phases
-    has no gradient, and raises a RuntimeError. Two values count as equal if they
-    differ by no more than ``(8 + k/8) eps`` of the largest one, with k the smaller
-    of m and n, and a value as zero if it is no larger. If m and n differ, the
-    derivatives of vectors also have the terms ``1/S[k]``, which are left out where a
-    value is zero.
+    has no gradient, and raises a RuntimeError. If m and n differ, the derivatives of
+    vectors also have the terms ``1/S[k]``, for which the same holds as for the others.
 
     References
     ----------

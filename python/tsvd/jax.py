@@ -130,8 +130,8 @@ def svd(
     couple values i and j by ``1/(s_j - s_i)`` and ``1/(s_j + s_i)``. The first term
     is left out where two values are equal, which means that they differ by no more
     than ``(8 + n/8) eps`` of the larger one, eps being that of the dtype; the
-    second where both are zero. What is left is exact for losses that know equal
-    values only by symmetric functions of them and the spaces that their vectors
+    second where both are exactly zero. What is left is exact for losses that know
+    equal values only by symmetric functions of them and the spaces that their vectors
     span, and for functions of the product ``L @ R``; for others it leaves out how
     the equal values part. Derivatives of selected vectors compute all vectors.
 
@@ -292,7 +292,7 @@ def _svd_jvp(options, primals, tangents):
 @functools.partial(jax.jit, static_argnames="lower")  # one computation, where nothing else is
 def _tangents(L, s, R, dd, de, lower):
     ds = _derivative.values_tangent(L, R.mT, dd, de, lower)
-    dL, dV = _derivative.vectors_tangent(jnp, L, s, R.mT, dd, de, lower)
+    dL, dV = _derivative.vectors_tangent(jnp, L, s, R.mT, dd, de, lower, linear=True)
     return dL, ds, dV.mT
 
 

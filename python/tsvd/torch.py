@@ -92,13 +92,16 @@ def svd(
     -----
     Derivatives of any order, in reverse and in forward mode, with `torch.func`
     too. They couple values i and j by ``1/(s_j - s_i)`` and ``1/(s_j + s_i)``.
-    The first term is left out where two values are equal, which means that they
-    differ by no more than ``(8 + n/8) eps`` of the larger one, eps being that of
-    the dtype; the second where both are zero. What is left is exact for losses
-    that know equal values only by symmetric functions of them and the spaces that
-    their vectors span, and for functions of the product ``L @ R``; for others it leaves out
-    how the equal values part. Close values make large derivatives. Signs are fixed
-    as by `tsvd.svd`, which is locally constant and has no derivative.
+    Where such a divisor may be zero but for rounding, no larger than ``(8 + n/8) eps``
+    of the largest value, its term is left out if the gradients of the vectors have
+    nothing but rounding errors for it. What is left is exact for losses that know equal
+    values only by symmetric functions of them and the spaces that their vectors
+    span, and for functions of B or of the product ``L @ R``. Losses that tell close
+    values apart have large derivatives; how values part that are exactly equal, or
+    exactly zero, is left out. In forward mode the term is also left out where two
+    values differ by no more than ``(8 + n/8) eps`` of the larger one: it cannot be
+    known what becomes of the tangents. Signs are fixed as by `tsvd.svd`, which is
+    locally constant and has no derivative.
 
     The derivative of some vectors needs those of all values. So with `select` all
     are computed where a derivative may be asked for: where d or e requires one, or

@@ -1,0 +1,164 @@
+"""Derivatives of tsvd.torch where values are equal, or zero, but for rounding errors."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import tsvd.torch  # noqa: E402
+from tsvd.torch import linalg_svd  # noqa: E402
+
+# PyTorch's own forward mode warns of PyTorch's own use of it.
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is deprecated")
+
+DTYPES = [torch.float32, torch.float64, torch.complex64, torch.complex128]
+
+
+def random(shape, dtype, seed):
+    return torch.randn(shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+
+
+def deficient(m, n, rank):
+    def make(dtype, seed):
+        return random((m, rank), dtype, seed) @ random((rank, n), dtype, seed + 1000)
+
+    return make
+
+
+def graded(dtype, seed):
+    powers = torch.linspace(0, -20, 6, dtype=torch.float64)
+    return random((6, 6), dtype, seed) * (10**powers).to(dtype)
+
+
+def batch(dtype, seed):
+    return torch.stack([deficient(6, 6, 2)(dtype, seed), random((6, 6), dtype, seed)])
+
+
+FAMILIES = {
+    "6 x 6 of rank 2": deficient(6, 6, 2),
+    "9 x 5 of rank 2": deficient(9, 5, 2),
+    "5 x 9 of rank 2": deficient(5, 9, 2),
+    "64 x 64 of rank 40": deficient(64, 64, 40),
+    "columns from 1 to 1e-20": graded,
+    "a batch": batch,
+    "tiny": lambda dtype, seed: 2.0**-60 * deficient(6, 6, 2)(dtype, seed),
+    "zeros": lambda dtype, seed: torch.zeros((4, 3), dtype=dtype),
+}
+
+
+def off(x, right):
+    """The relative distance."""
+    return float(torch.linalg.vector_norm(x - right) / torch.linalg.vector_norm(right))
+
+
+def product(a):
+    U, S, Vh = linalg_svd(a)
+    return (U * S[..., None, :]) @ Vh
+
+
+def of_sum(W, x):
+    return (W.conj() * x).sum().real
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_product_of_the_factors(family, dtype):
+    """It is A, so its derivatives are known; those of values that are exactly zero are not."""
+    eps = torch.finfo(dtype).eps
+    for seed in range(10):
+        a = FAMILIES[family](dtype, seed).requires_grad_()
+        W = random(a.shape, dtype, seed + 2000)
+        (gradient,) = torch.autograd.grad(of_sum(W, product(a)), a)
+        _, tangent = torch.func.jvp(product, (a.detach(),), (W,))
+        if family == "zeros":
+            assert torch.isfinite(torch.view_as_real(gradient + 0j)).all()
+            assert torch.isfinite(torch.view_as_real(tangent + 0j)).all()
+            continue
+        assert off(gradient, W) < 200 * eps
+        assert off(tangent, W) < 200 * eps
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("family", ["6 x 6 of rank 2", "64 x 64 of rank 40", "a batch", "tiny"])
+def test_the_projector_on_all_vectors_is_constant(family, dtype):
+    eps = torch.finfo(dtype).eps
+    for seed in range(10):
+        a = FAMILIES[family](dtype, seed).requires_grad_()
+        U, S, _ = linalg_svd(a)
+        W = random(U.shape, dtype, seed + 2000)
+        (gradient,) = torch.autograd.grad(of_sum(W, U @ U.mH), a)
+        unit = eps * float(torch.linalg.vector_norm(W)) / S.detach()[..., :1, None]
+        assert (abs(gradient) <= 200 * a.shape[-1] * unit).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_polar_factor_of_an_orthogonal_matrix(dtype):
+    """All values are equal but for rounding: U Vh is smooth there, and neither U nor V is."""
+    eps = torch.finfo(dtype).eps
+    for seed in range(10):
+        a = torch.linalg.qr(random((8, 8), dtype, seed))[0].requires_grad_()
+        W = random((8, 8), dtype, seed + 2000)
+
+        def factor(a):
+            U, _, Vh = linalg_svd(a)
+            return U @ Vh
+
+        (gradient,) = torch.autograd.grad(of_sum(W, factor(a)), a)
+        _, tangent = torch.func.jvp(factor, (a.detach(),), (W,))
+        K = a.detach().mH @ W
+        right = a.detach() @ (K - K.mH) / 2
+        assert off(gradient, right) < 500 * eps
+        assert off(tangent, right) < 500 * eps
+
+
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES[:2], ids=str)
+def test_bidiagonal_matrices(dtype, lower):
+    """Two blocks of rank n - 1 each: the product has the derivative of B, the projector none."""
+    eps = torch.finfo(dtype).eps
+    for seed in range(10):
+        d, e = random((8,), dtype, seed), random((7,), dtype, seed + 1000)
+        d[[2, 6]] *= 2.0**-60
+        d.requires_grad_(), e.requires_grad_()
+        L, s, R = tsvd.torch.svd(d, e, lower=lower)
+        W = random((8, 8), dtype, seed + 2000)
+        gd, ge = torch.autograd.grad(of_sum(W, (L * s) @ R), (d, e), retain_graph=True)
+        assert off(gd, W.diagonal()) < 500 * eps
+        assert off(ge, W.diagonal(-1 if lower else 1)) < 500 * eps
+        gd, ge = torch.autograd.grad(of_sum(W, L @ L.mT), (d, e))
+        assert (
+            abs(gd).max() < 500 * eps / s.detach()[0] and abs(ge).max() < 500 * eps / s.detach()[0]
+        )
+
+
+@pytest.mark.parametrize("gap", [1e-2, 1e-4, 1e-6, 1e-8, 1e-10])
+def test_close_values_against_extended_precision(gap):
+    """The gradient grows like 1/gap, and its error like eps/gap relative to it."""
+    mpmath = pytest.importorskip("mpmath")
+    n = 3
+    Q, P = (torch.linalg.qr(random((n, n), torch.float64, seed))[0] for seed in (0, 1))
+    a = (Q * torch.tensor([1 + gap, 1.0, 0.25], dtype=torch.float64)) @ P
+    W = random((n, n), torch.float64, 2)
+    W = W + W.mT
+    c = (1.0, -2.0, 0.5)
+
+    def loss(U):
+        return sum(c[k] * (U[:, k] @ (W @ U[:, k])) for k in range(n))
+
+    x = a.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(loss(linalg_svd(x)[0]), x)
+    with mpmath.workdps(60):
+        M, G, step = mpmath.matrix(a.tolist()), mpmath.matrix(W.tolist()), mpmath.mpf(10) ** -30
+
+        def exact(M):
+            U = mpmath.svd_r(M)[0]
+            return sum(c[k] * (U[:, k].T * G * U[:, k])[0] for k in range(n))
+
+        right = torch.zeros((n, n), dtype=torch.float64)
+        for i in range(n):
+            for j in range(n):
+                up, down = M.copy(), M.copy()
+                up[i, j] += step
+                down[i, j] -= step
+                right[i, j] = float((exact(up) - exact(down)) / (2 * step))
+    assert right.abs().max() > 0.1 / gap
+    assert off(gradient, right) < 50 * torch.finfo(torch.float64).eps / gap
