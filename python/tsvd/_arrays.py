@@ -239,6 +239,11 @@ def place_of(form, name, x):
     if library_of(x) == "torch":
         if x.requires_grad or has_tangent(x):
             raise ValueError(f"{name} is a tensor that requires grad: {form.tensors}")
+        if _is_recorded(x):
+            raise TypeError(
+                f"{name} is a tensor of a call that is traced, and its result would become a "
+                "constant of the trace: use the functions of tsvd.torch"
+            )
         if x.is_cpu or x.is_cuda:
             return x.get_device()  # -1: the host; DLPack takes ten times as long to say it
     if library_of(x) == "jax" and isinstance(x, sys.modules["jax"].core.Tracer):
@@ -307,10 +312,23 @@ def is_transformed(x):
     return sys.modules["torch"]._C._functorch.is_functorch_wrapped_tensor(x)
 
 
+def _is_recorded(x):
+    """Whether torch.jit.trace or make_fx record what becomes of a tensor."""
+    torch = sys.modules["torch"]
+    tracer = sys.modules.get("torch.fx.experimental.proxy_tensor")
+    return torch._C._get_tracing_state() is not None or (
+        torch._C._len_torch_dispatch_stack() > 0
+        and tracer is not None
+        and tracer.get_proxy_mode() is not None
+    )
+
+
 def has_tangent(x):
     """Whether a tensor carries a derivative of forward mode, or belongs to a transformation."""
-    dual = sys.modules["torch"].autograd.forward_ad.unpack_dual
-    return is_transformed(x) or dual(x).tangent is not None
+    torch = sys.modules["torch"]
+    if torch._C._dispatch_tls_is_dispatch_key_excluded(torch._C.DispatchKey.AutogradFunctionality):
+        return False  # within an operator, whose caller sees to derivatives
+    return is_transformed(x) or torch.autograd.forward_ad.unpack_dual(x).tangent is not None
 
 
 def _check_writable(name, x):

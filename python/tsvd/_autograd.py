@@ -3,18 +3,63 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
+from torch._functorch import pyfunctorch
 from torch.autograd import forward_ad
 
 from . import _arrays
 from ._selection import index_range
 
-# torch.compile leaves these functions out of its graphs: it cannot follow a call of the C core.
-outside_graphs = torch.compiler.disable
-
 # The select_range of an interval that holds no value.
 NONE = (0, -1)
+
+
+class Differentiable(NamedTuple):
+    """A function of autograd, and the same without forward mode, which torch.compile can follow."""
+
+    whole: type
+    reverse: type
+
+
+def differentiable(function):
+    """Makes both of a function of autograd."""
+    names = ("forward", "setup_context", "backward", "vmap")
+    kept = {name: function.__dict__[name] for name in names}
+    name = f"{function.__name__}Reverse"
+    return Differentiable(function, type(name, (torch.autograd.Function,), kept))
+
+
+def apply(function, *arguments):
+    """Calls a differentiable function, within a graph of torch.compile or without one."""
+    if not torch.compiler.is_compiling():
+        return function.whole.apply(*arguments)
+    if _is_first_order():
+        return function.reverse.apply(*arguments)
+    return _outside_graphs(function.whole, *arguments)
+
+
+@torch.compiler.disable
+def _outside_graphs(function, *arguments):
+    return function.apply(*arguments)
+
+
+@torch.compiler.assume_constant_result
+def _is_first_order():
+    """Whether a graph that is being made asks for no derivative but one in reverse mode.
+
+    Of another it would make zeros: it keeps the function of autograd for one level only.
+    """
+    if forward_ad._current_level >= 0:
+        return False
+    levels, transform = _levels(), torch._C._functorch.TransformType
+    return transform.Jvp not in levels and levels.count(transform.Grad) <= 1
+
+
+@torch.compiler.assume_constant_result
+def _is_within_transformation():
+    return bool(_levels())
 
 
 def number(name, x):
@@ -33,10 +78,10 @@ def indices(tensors, orders, compute, select, select_range):
         return select, index_range(select_range, min(orders))
     if select != "v":
         return select, select_range
-    if any(map(_arrays.is_transformed, tensors)):
+    if torch.compiler.is_compiling() or any(map(_arrays.is_transformed, tensors)):
         raise NotImplementedError(
-            'select="v" within a transformation of torch.func: how many values there are depends '
-            'on their numbers; use select="i"'
+            'select="v" within a transformation of torch.func or a graph: how many values there '
+            'are depends on their numbers; use select="i"'
         )
 
     def count(interval):
@@ -50,16 +95,31 @@ def indices(tensors, orders, compute, select, select_range):
 
 
 def may_want_derivative(x):
+    if torch.compiler.is_compiling():
+        return x.requires_grad or _is_within_transformation()
     return _arrays.has_tangent(x) or (x.requires_grad and torch.is_grad_enabled())
+
+
+def _levels():
+    """The kinds of the transformations of torch.func that are going on, from the outermost one."""
+    return [level.key() for level in pyfunctorch.retrieve_all_functorch_interpreters()]
+
+
+def _has_outer_tangents():
+    """Not in forward mode of one level, whose tangents may come together: vmap has no rule for
+    taking them off."""
+    return forward_ad._current_level > 0 or torch._C._functorch.TransformType.Jvp in _levels()
 
 
 def outer_tangents():
     """What jvp() computes in: PyTorch turns forward mode off there, which loses outer tangents."""
-    return forward_ad._set_fwd_grad_enabled(True)
+    return forward_ad._set_fwd_grad_enabled(_has_outer_tangents())
 
 
 def primals(tensors):
     """Tensors without the tangents of the level whose jvp() is computed."""
+    if not _has_outer_tangents():
+        return tuple(tensors)
     return tuple(x if x is None else forward_ad.unpack_dual(x).primal for x in tensors)
 
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import torch
 
-from . import _arrays, _derivative, linalg
+from . import _arrays, _derivative, _torch_operators, linalg
 from ._autograd import (
     NONE,
+    apply,
+    differentiable,
     in_front,
     indices,
     may_want_derivative,
     number,
     outer_tangents,
-    outside_graphs,
     primals,
 )
 from ._options import method_number
 
 
-@outside_graphs
 def linalg_svd(
     a,
     *,
@@ -103,13 +103,12 @@ def linalg_svd(
         return linalg.SVDResult(a[..., :0], a[..., :0].sum(-2), a[..., :0, :])
     selected = {"select": select, "select_range": select_range}
     if select != "i" or select_range is None or not may_want_derivative(a):
-        return linalg.SVDResult(*_DenseSVD.apply(a, {**options, **selected}))
-    U, S, Vh = _DenseSVD.apply(a, options)
+        return linalg.SVDResult(*apply(_DenseSVD, a, {**options, **selected}))
+    U, S, Vh = apply(_DenseSVD, a, options)
     part = slice(select_range[0], select_range[1] + 1)
     return linalg.SVDResult(U[..., part], S[..., part], Vh[..., part, :])
 
 
-@outside_graphs
 def linalg_svdvals(
     a,
     *,
@@ -173,7 +172,7 @@ def linalg_svdvals(
     )
     if select_range == NONE:
         return a[..., :0].sum(-2)
-    return _DenseValues.apply(a, {**options, "select": select, "select_range": select_range})
+    return apply(_DenseValues, a, {**options, "select": select, "select_range": select_range})
 
 
 def _orders(a):
@@ -183,6 +182,9 @@ def _orders(a):
 
 def _compute_dense(a, options, vectors):
     """tsvd.linalg.svd, which has no derivatives."""
+    if _torch_operators.is_traced(a):
+        operator = _torch_operators.linalg_svd if vectors else _torch_operators.linalg_svdvals
+        return operator(a, **options)
     result = linalg.svd(a.detach(), full_matrices=False, compute_uv=vectors, **options)
     return tuple(result) if vectors else result
 
@@ -200,6 +202,7 @@ def _check_phases(U, V, gU, gV):
         )
 
 
+@differentiable
 class _DenseSVD(torch.autograd.Function):
     """(U, S, Vh). Derivatives need all values."""
 
@@ -219,7 +222,8 @@ class _DenseSVD(torch.autograd.Function):
         if gU is None and gS is None and gVh is None:
             return None, None
         V, gV = Vh.mH, None if gVh is None else gVh.mH
-        if U.is_complex() and not any(map(_arrays.is_transformed, ctx.saved_tensors)):
+        hidden = _torch_operators.is_traced(U) or any(map(_arrays.is_transformed, (U, S, Vh)))
+        if U.is_complex() and not hidden:
             _check_phases(U, V, gU, gV)
         return _derivative.dense_adjoint(torch, U, S, V, gU, gS, gV), None
 
@@ -234,9 +238,10 @@ class _DenseSVD(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, in_dims, a, options):
-        return _DenseSVD.apply(in_front(a, in_dims[0], info.batch_size), options), (0, 0, 0)
+        return apply(_DenseSVD, in_front(a, in_dims[0], info.batch_size), options), (0, 0, 0)
 
 
+@differentiable
 class _DenseValues(torch.autograd.Function):
     """S, as _Values has s."""
 
@@ -269,4 +274,4 @@ class _DenseValues(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, in_dims, a, options):
-        return _DenseValues.apply(in_front(a, in_dims[0], info.batch_size), options), 0
+        return apply(_DenseValues, in_front(a, in_dims[0], info.batch_size), options), 0

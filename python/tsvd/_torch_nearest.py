@@ -12,19 +12,19 @@ import operator
 
 import torch
 
-from . import _derivative, _nearest, _space, linalg
+from . import _derivative, _nearest, _space, _torch_operators, linalg
 from ._autograd import (
+    apply,
+    differentiable,
     in_front,
     may_want_derivative,
     number,
     or_zeros,
     outer_tangents,
-    outside_graphs,
     primals,
 )
 
 
-@outside_graphs
 def linalg_polar(a, side="right", *, device=None, threads=None):
     """Polar decomposition of dense matrices, differentiable where the rank is full.
 
@@ -74,12 +74,11 @@ def linalg_polar(a, side="right", *, device=None, threads=None):
     """
     a = number("a", a)
     options = {"device": device, "threads": threads}
-    if not may_want_derivative(a):
+    if not (_torch_operators.is_traced(a) or may_want_derivative(a)):
         return linalg.polar(a.detach(), side, **options)
-    return _Polar.apply(a, side, options)[:2]
+    return apply(_Polar, a, side, options)[:2]
 
 
-@outside_graphs
 def linalg_low_rank(a, rank, *, device=None, threads=None):
     """Best approximation of dense matrices by those of a rank, differentiable at a gap.
 
@@ -130,12 +129,12 @@ def linalg_low_rank(a, rank, *, device=None, threads=None):
     """
     a, rank = number("a", a), operator.index(rank)
     options = {"device": device, "threads": threads}
-    if rank < 0 or not may_want_derivative(a):  # tsvd.linalg says what is wrong
+    traced = _torch_operators.is_traced(a)
+    if rank < 0 or not (traced or may_want_derivative(a)):  # tsvd.linalg says what is wrong
         return linalg.low_rank(a.detach(), rank, **options)
-    return _LowRank.apply(a, rank, options)[0]
+    return apply(_LowRank, a, rank, options)[0]
 
 
-@outside_graphs
 def linalg_nuclear_norm(a, *, device=None, threads=None):
     """Nuclear norm of dense matrices, the sum of their singular values, differentiable.
 
@@ -179,9 +178,14 @@ def linalg_nuclear_norm(a, *, device=None, threads=None):
     >>> a.grad.tolist()
     [[1.0, 0.0], [0.0, 0.0]]
     """
-    return _NuclearNorm.apply(number("a", a), {"device": device, "threads": threads})
+    return apply(_NuclearNorm, number("a", a), {"device": device, "threads": threads})
 
 
+def _solution_of(ctx, P, C, V, s, result):
+    return apply(_BySums, P, C, V, s, False) if ctx.share else result
+
+
+@differentiable
 class _BySums(torch.autograd.Function):
     """The solution Z of P Z + Z P = C, or P Z with `share`; P = V diag(s) Vᴴ, for any order.
 
@@ -199,14 +203,10 @@ class _BySums(torch.autograd.Function):
         ctx.save_for_forward(*tensors, output)
 
     @staticmethod
-    def solution(ctx, P, C, V, s, result):
-        return _BySums.apply(P, C, V, s, False) if ctx.share else result
-
-    @staticmethod
     def backward(ctx, g):
         P, C, V, s, result = ctx.saved_tensors
-        Zh = _BySums.solution(ctx, P, C, V, s, result).mH
-        gC = _BySums.apply(P, g, V, s, ctx.share)
+        Zh = _solution_of(ctx, P, C, V, s, result).mH
+        gC = apply(_BySums, P, g, V, s, ctx.share)
         gP = (g - gC if ctx.share else -gC) @ Zh - Zh @ gC
         return gP, gC, None, None, None
 
@@ -214,10 +214,10 @@ class _BySums(torch.autograd.Function):
     def jvp(ctx, dP, dC, *_):
         with outer_tangents():
             P, C, V, s, result, dP, dC = primals((*ctx.saved_tensors, dP, dC))
-            Z = _BySums.solution(ctx, P, C, V, s, result)
+            Z = _solution_of(ctx, P, C, V, s, result)
             dP, dC = or_zeros(dP, P), or_zeros(dC, C)
             left = dP @ Z
-            changed = _BySums.apply(P, dC - left - Z @ dP, V, s, ctx.share)
+            changed = apply(_BySums, P, dC - left - Z @ dP, V, s, ctx.share)
             return left + changed if ctx.share else changed
 
     @staticmethod
@@ -226,15 +226,35 @@ class _BySums(torch.autograd.Function):
             in_front(x, dim, info.batch_size)
             for x, dim in zip(inputs[:4], in_dims[:4], strict=True)
         )
-        return _BySums.apply(*tensors, inputs[4]), 0
+        return apply(_BySums, *tensors, inputs[4]), 0
 
 
+def _polar_parts(ctx, U, P, V, s):
+    """U with no more columns than rows, and what _derivative asks for."""
+    U = U.mH if ctx.turned else U
+    if ctx.outer:
+        P = U.mH @ P @ U
+
+    def solve(C):
+        return apply(_BySums, P, C, V, s, False)
+
+    def share(C):
+        return apply(_BySums, P, C, V, s, True)
+
+    twice = 2 * torch.eye(P.shape[-1], dtype=P.dtype, device=P.device).expand_as(P)
+    return U, solve, share, solve(twice)
+
+
+@differentiable
 class _Polar(torch.autograd.Function):
     """(U, P, V, s): the values, and the vectors of the shorter side. Derivatives have U and P."""
 
     @staticmethod
     def forward(a, side, options):
-        U, P, (W, s, Vh) = _nearest.polar_and_svd(torch, _matrices(a), side, options)
+        if _torch_operators.is_traced(a):
+            U, P, W, s, Vh = _torch_operators.linalg_polar(a, side=side, **options)
+        else:
+            U, P, (W, s, Vh) = _nearest.polar_and_svd(torch, _matrices(a), side, options)
         return U, P, W if _is_turned(a, side) else Vh.mH, s
 
     @staticmethod
@@ -248,26 +268,10 @@ class _Polar(torch.autograd.Function):
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    def parts(ctx, U, P, V, s):
-        """U with no more columns than rows, and what _derivative asks for."""
-        U = U.mH if ctx.turned else U
-        if ctx.outer:
-            P = U.mH @ P @ U
-
-        def solve(C):
-            return _BySums.apply(P, C, V, s, False)
-
-        def share(C):
-            return _BySums.apply(P, C, V, s, True)
-
-        twice = 2 * torch.eye(P.shape[-1], dtype=P.dtype, device=P.device).expand_as(P)
-        return U, solve, share, solve(twice)
-
-    @staticmethod
     def backward(ctx, gU, gP, *_):
         if gU is None and gP is None:
             return None, None, None
-        U, *rest = _Polar.parts(ctx, *ctx.saved_tensors)
+        U, *rest = _polar_parts(ctx, *ctx.saved_tensors)
         gU = gU.mH if ctx.turned and gU is not None else gU
         ga = _derivative.polar_adjoint(U, gU, gP, *rest, ctx.outer)
         return ga.mH if ctx.turned else ga, None, None
@@ -275,14 +279,14 @@ class _Polar(torch.autograd.Function):
     @staticmethod
     def jvp(ctx, da, *_):
         with outer_tangents():
-            U, *rest = _Polar.parts(ctx, *primals(ctx.saved_tensors))
+            U, *rest = _polar_parts(ctx, *primals(ctx.saved_tensors))
             (da,) = primals((da,))
             dU, dP = _derivative.polar_tangent(U, da.mH if ctx.turned else da, *rest, ctx.outer)
             return dU.mH if ctx.turned else dU, dP, None, None
 
     @staticmethod
     def vmap(info, in_dims, a, side, options):
-        return _Polar.apply(in_front(a, in_dims[0], info.batch_size), side, options), (0, 0, 0, 0)
+        return apply(_Polar, in_front(a, in_dims[0], info.batch_size), side, options), (0, 0, 0, 0)
 
 
 def _is_turned(a, side):
@@ -291,6 +295,7 @@ def _is_turned(a, side):
     return m < n or (m == n and side == "left")
 
 
+@differentiable
 class _LowRank(torch.autograd.Function):
     """(B, X, W, s, V): the nearest matrix, its pseudo-inverse, and all of the SVD.
 
@@ -299,7 +304,10 @@ class _LowRank(torch.autograd.Function):
 
     @staticmethod
     def forward(a, k, options):
-        W, s, Vh = linalg.svd(_matrices(a), full_matrices=False, **options)
+        if _torch_operators.is_traced(a):
+            W, s, Vh = _torch_operators.linalg_svd(a, **options)
+        else:
+            W, s, Vh = linalg.svd(_matrices(a), full_matrices=False, **options)
         W1, s1, V1h = W[..., :k], s[..., :k], Vh[..., :k, :]
         inverse = _derivative.inverse(torch, s1, s1 <= _derivative.rounding(torch, s))
         X = (V1h.mH * inverse[..., None, :]) @ W1.mH
@@ -318,20 +326,30 @@ class _LowRank(torch.autograd.Function):
         a, B, X, W, s, V = ctx.saved_tensors
         if gX is not None:
             gB = or_zeros(gB, B) + _derivative.pinv_adjoint(B, X, gX)
-        return None if gB is None else _Truncate.apply(a, B, X, gB, W, s, V, ctx.k), None, None
+        return None if gB is None else apply(_Truncate, a, B, X, gB, W, s, V, ctx.k), None, None
 
     @staticmethod
     def jvp(ctx, da, *_):
         with outer_tangents():
             a, B, X, W, s, V, da = primals((*ctx.saved_tensors, da))
-            dB = _Truncate.apply(a, B, X, da, W, s, V, ctx.k)
+            dB = apply(_Truncate, a, B, X, da, W, s, V, ctx.k)
             return dB, _derivative.pinv_tangent(B, X, dB), None, None, None
 
     @staticmethod
     def vmap(info, in_dims, a, k, options):
-        return _LowRank.apply(in_front(a, in_dims[0], info.batch_size), k, options), (0,) * 5
+        return apply(_LowRank, in_front(a, in_dims[0], info.batch_size), k, options), (0,) * 5
 
 
+def _truncated_parts(ctx, a, B, X, da, W, s, V, E):
+    """What _derivative asks for."""
+
+    def truncate(change):
+        return apply(_Truncate, a, B, X, change, W, s, V, ctx.k)
+
+    return (a, B, X, da, E), truncate
+
+
+@differentiable
 class _Truncate(torch.autograd.Function):
     """The tangent of the nearest matrix, as a function that has derivatives of any order.
 
@@ -349,24 +367,15 @@ class _Truncate(torch.autograd.Function):
         ctx.save_for_forward(*tensors, output)
 
     @staticmethod
-    def parts(ctx, a, B, X, da, W, s, V, E):
-        """What _derivative asks for."""
-
-        def truncate(change):
-            return _Truncate.apply(a, B, X, change, W, s, V, ctx.k)
-
-        return (a, B, X, da, E), truncate
-
-    @staticmethod
     def backward(ctx, g):
-        point, truncate = _Truncate.parts(ctx, *ctx.saved_tensors)
+        point, truncate = _truncated_parts(ctx, *ctx.saved_tensors)
         gradients = _derivative.truncate_tangent_adjoint(*point, g, truncate)
         return (*gradients, None, None, None, None)
 
     @staticmethod
     def jvp(ctx, *changes):
         with outer_tangents():
-            point, truncate = _Truncate.parts(ctx, *primals(ctx.saved_tensors))
+            point, truncate = _truncated_parts(ctx, *primals(ctx.saved_tensors))
             changes = primals(changes[:4])
             changes = [or_zeros(x, like) for x, like in zip(changes, point[:4], strict=True)]
             return _derivative.truncate_tangent_tangent(*point, changes, truncate)
@@ -377,14 +386,26 @@ class _Truncate(torch.autograd.Function):
             in_front(x, dim, info.batch_size)
             for x, dim in zip(inputs[:7], in_dims[:7], strict=True)
         )
-        return _Truncate.apply(*tensors, inputs[7]), 0
+        return apply(_Truncate, *tensors, inputs[7]), 0
 
 
+def _gradient_of(ctx, a):
+    """U Vh over the values that do not count as zero."""
+    if a.shape[-2] < a.shape[-1]:
+        return _gradient_of(ctx, a.mH).mH
+    U, _, V, s = apply(_Polar, a, "right", ctx.options)
+    counts = s > _derivative.rounding(torch, s)
+    return U @ ((V * counts[..., None, :]) @ V.mH)
+
+
+@differentiable
 class _NuclearNorm(torch.autograd.Function):
     """The derivative computes the polar factor anew, by a function that has derivatives itself."""
 
     @staticmethod
     def forward(a, options):
+        if _torch_operators.is_traced(a):
+            return _torch_operators.linalg_svdvals(a, **options).sum(-1)
         return linalg.matrix_norm(_matrices(a), ord="nuc", **options)
 
     @staticmethod
@@ -395,30 +416,21 @@ class _NuclearNorm(torch.autograd.Function):
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    def gradient(ctx, a):
-        """U Vh over the values that do not count as zero."""
-        if a.shape[-2] < a.shape[-1]:
-            return _NuclearNorm.gradient(ctx, a.mH).mH
-        U, _, V, s = _Polar.apply(a, "right", ctx.options)
-        counts = s > _derivative.rounding(torch, s)
-        return U @ ((V * counts[..., None, :]) @ V.mH)
-
-    @staticmethod
     def backward(ctx, g):
         if g is None:
             return None, None
         (a,) = ctx.saved_tensors
-        return g[..., None, None] * _NuclearNorm.gradient(ctx, a), None
+        return g[..., None, None] * _gradient_of(ctx, a), None
 
     @staticmethod
     def jvp(ctx, da, _):
         with outer_tangents():
             a, da = primals((*ctx.saved_tensors, da))
-            return (_NuclearNorm.gradient(ctx, a).conj() * da).sum((-2, -1)).real
+            return (_gradient_of(ctx, a).conj() * da).sum((-2, -1)).real
 
     @staticmethod
     def vmap(info, in_dims, a, options):
-        return _NuclearNorm.apply(in_front(a, in_dims[0], info.batch_size), options), 0
+        return apply(_NuclearNorm, in_front(a, in_dims[0], info.batch_size), options), 0
 
 
 def _matrices(a):

@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import torch
 
-from . import _derivative, _solutions, _space, linalg
-from ._autograd import in_front, number, or_zeros, outer_tangents, outside_graphs, primals
+from . import _derivative, _solutions, _space, _torch_operators, linalg
+from ._autograd import (
+    apply,
+    differentiable,
+    in_front,
+    number,
+    or_zeros,
+    outer_tangents,
+    primals,
+)
 
 
-@outside_graphs
 def linalg_pinv(
     a,
     rcond=None,
@@ -83,11 +90,10 @@ def linalg_pinv(
     }
     if rtol is not None:
         options["rtol"] = rtol
-    X, rank = _Pinv.apply(number("a", a), options)
+    X, rank = apply(_Pinv, number("a", a), options)
     return (X, rank) if return_rank else X
 
 
-@outside_graphs
 def linalg_lstsq(a, b, rcond=None, *, device=None, threads=None):
     """Least-squares solution of linear equations, differentiable where the rank is constant.
 
@@ -140,17 +146,20 @@ def linalg_lstsq(a, b, rcond=None, *, device=None, threads=None):
         dtype = torch.promote_types(a.dtype, b.dtype)
         a, b = a.to(dtype), b.to(dtype)
     vector = b.ndim == 1
-    x, squares, rank, s = _Lstsq.apply(
-        a, b[:, None] if vector else b, rcond, {"device": device, "threads": threads}
+    x, squares, rank, s = apply(
+        _Lstsq, a, b[:, None] if vector else b, rcond, {"device": device, "threads": threads}
     )
     return x[..., 0] if vector else x, squares, rank, s
 
 
+@differentiable
 class _Pinv(torch.autograd.Function):
     """(X, rank)."""
 
     @staticmethod
     def forward(a, options):
+        if _torch_operators.is_traced(a):
+            return _torch_operators.linalg_pinv(a, **options)
         return linalg.pinv(a.detach(), return_rank=True, **options)
 
     @staticmethod
@@ -173,14 +182,26 @@ class _Pinv(torch.autograd.Function):
 
     @staticmethod
     def vmap(info, in_dims, a, options):
-        return _Pinv.apply(in_front(a, in_dims[0], info.batch_size), options), (0, 0)
+        return apply(_Pinv, in_front(a, in_dims[0], info.batch_size), options), (0, 0)
 
 
+def _inverse_of(ctx, a, s):
+    """The pseudo-inverse for which the values count that counted for x."""
+    part = ctx.rcond
+    if part is not None:
+        part = _solutions.counted_part(torch, s, part, _space.eps_of(a))
+        part = part[..., 0] if hasattr(part, "shape") else part
+    return linalg_pinv(a, part, **ctx.options)
+
+
+@differentiable
 class _Lstsq(torch.autograd.Function):
     """(x, squares of residuals, rank, s) for right-hand sides in columns."""
 
     @staticmethod
     def forward(a, b, rcond, options):
+        if _torch_operators.is_traced(a) or _torch_operators.is_traced(b):
+            return _torch_operators.linalg_lstsq(a, b, rcond=rcond, **options)
         return linalg.lstsq(a.detach(), b.detach(), rcond, **options)
 
     @staticmethod
@@ -194,28 +215,19 @@ class _Lstsq(torch.autograd.Function):
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    def inverse(ctx, a, s):
-        """The pseudo-inverse for which the values count that counted for x."""
-        part = ctx.rcond
-        if part is not None:
-            part = _solutions.counted_part(torch, s, part, _space.eps_of(a))
-            part = part[..., 0] if hasattr(part, "shape") else part
-        return linalg_pinv(a, part, **ctx.options)
-
-    @staticmethod
     def backward(ctx, gx, g_squares, *_):
         a, b, x, s = ctx.saved_tensors
         g_squares = g_squares if ctx.has_squares else None
         if gx is None and g_squares is None:
             return None, None, None, None
-        X = _Lstsq.inverse(ctx, a, s)
+        X = _inverse_of(ctx, a, s)
         return (*_derivative.lstsq_adjoint(a, b, X, x, gx, g_squares), None, None)
 
     @staticmethod
     def jvp(ctx, da, db, *_):
         with outer_tangents():
             a, b, x, s, da, db = primals((*ctx.saved_tensors, da, db))
-            X = _Lstsq.inverse(ctx, a, s)
+            X = _inverse_of(ctx, a, s)
             da, db = or_zeros(da, a), or_zeros(db, b)
             dx, squares = _derivative.lstsq_tangent(a, b, X, x, da, db)
             return dx, squares if ctx.has_squares else squares[..., :0], None, None
@@ -225,4 +237,4 @@ class _Lstsq(torch.autograd.Function):
         a, b = (
             in_front(x, dim, info.batch_size) for x, dim in zip((a, b), in_dims[:2], strict=True)
         )
-        return _Lstsq.apply(a, b, rcond, options), (0, 0, 0, 0)
+        return apply(_Lstsq, a, b, rcond, options), (0, 0, 0, 0)

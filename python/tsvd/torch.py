@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import torch
 
-from . import _api, _derivative
+from . import _api, _derivative, _torch_operators
 from ._autograd import (
     NONE,
+    apply,
+    differentiable,
     in_front,
     indices,
     may_want_derivative,
     number,
     outer_tangents,
-    outside_graphs,
     primals,
 )
 from ._options import method_number
@@ -44,7 +45,6 @@ __all__ = [
 ]
 
 
-@outside_graphs
 def svd(
     d,
     e,
@@ -108,7 +108,9 @@ def svd(
     within a transformation of `torch.func`.
 
     Work of a derivative: some products of n x n matrices. Memory: some n x n
-    matrices. `torch.compile` runs this function as it is, outside its graphs.
+    matrices. Graphs of `torch.compile`, `torch.export` and `make_fx` hold it as an
+    operator of PyTorch, with derivatives in reverse mode of first order. Others leave
+    the graph of `torch.compile`.
 
     References
     ----------
@@ -145,13 +147,12 @@ def svd(
     selected = {"select": select, "select_range": select_range}
     wanted = may_want_derivative(d) or may_want_derivative(e)
     if select != "i" or select_range is None or not wanted:
-        return SVDResult(*_SVD.apply(d, e, lower, {**options, **selected}))
-    L, s, R = _SVD.apply(d, e, lower, options)
+        return SVDResult(*apply(_SVD, d, e, lower, {**options, **selected}))
+    L, s, R = apply(_SVD, d, e, lower, options)
     part = slice(select_range[0], select_range[1] + 1)
     return SVDResult(L[..., part], s[..., part], R[..., part, :])
 
 
-@outside_graphs
 def svdvals(
     d,
     e,
@@ -224,7 +225,7 @@ def svdvals(
     if select_range == NONE:
         return d[..., :0]
     selected = {"select": select, "select_range": select_range}
-    return _Values.apply(d, e, lower, {**options, **selected})
+    return apply(_Values, d, e, lower, {**options, **selected})
 
 
 def _operands(d, e):
@@ -249,6 +250,9 @@ def _operands(d, e):
 
 def _compute(d, e, lower, options, vectors):
     """tsvd.svd, which has no derivatives."""
+    if _torch_operators.is_traced(d) or _torch_operators.is_traced(e):
+        operator = _torch_operators.svd if vectors else _torch_operators.svdvals
+        return operator(d, e, lower=lower, **options)
     result = _api.svd(d.detach(), e.detach(), lower=lower, compute_uv=vectors, **options)
     return tuple(result) if vectors else result
 
@@ -260,6 +264,7 @@ def _zero_tangents(s, dd, de):
     return dd, s.new_zeros((*s.shape[:-1], max(n - 1, 0))) if de is None else de
 
 
+@differentiable
 class _SVD(torch.autograd.Function):
     """(L, s, R). Derivatives need all values."""
 
@@ -294,9 +299,15 @@ class _SVD(torch.autograd.Function):
         d, e = (
             in_front(x, dim, info.batch_size) for x, dim in zip((d, e), in_dims[:2], strict=True)
         )
-        return _SVD.apply(d, e, lower, options), (0, 0, 0)
+        return apply(_SVD, d, e, lower, options), (0, 0, 0)
 
 
+def _vectors_of(ctx, d, e):
+    L, _, R = svd(d, e, lower=ctx.lower, **ctx.options)
+    return L, R.mT
+
+
+@differentiable
 class _Values(torch.autograd.Function):
     """s. The derivative computes the vectors anew, by a function that has derivatives itself."""
 
@@ -314,22 +325,17 @@ class _Values(torch.autograd.Function):
         ctx.set_materialize_grads(False)
 
     @staticmethod
-    def vectors(ctx, d, e):
-        L, _, R = svd(d, e, lower=ctx.lower, **ctx.options)
-        return L, R.mT
-
-    @staticmethod
     def backward(ctx, gs):
         if gs is None:
             return None, None, None, None
-        L, V = _Values.vectors(ctx, *ctx.saved_tensors)
+        L, V = _vectors_of(ctx, *ctx.saved_tensors)
         return (*_derivative.pull(L * gs[..., None, :], V, ctx.lower), None, None)
 
     @staticmethod
     def jvp(ctx, dd, de, *_):
         with outer_tangents():
             d, e = primals(ctx.saved_tensors)
-            L, V = _Values.vectors(ctx, d, e)
+            L, V = _vectors_of(ctx, d, e)
             dd, de = _zero_tangents(d, *primals((dd, de)))
             return _derivative.values_tangent(L, V, dd, de, ctx.lower)
 
@@ -338,4 +344,4 @@ class _Values(torch.autograd.Function):
         d, e = (
             in_front(x, dim, info.batch_size) for x, dim in zip((d, e), in_dims[:2], strict=True)
         )
-        return _Values.apply(d, e, lower, options), 0
+        return apply(_Values, d, e, lower, options), 0
