@@ -17,7 +17,7 @@ enum {
     COLUMN_THREADS = 32,
     TOGETHER = 16,              /* entries of a column that are loaded together */
     IN_FLIGHT = 6,              /* times that, while others are turned */
-    FLIPPED = 64,               /* rows of a column whose sign a thread changes */
+    SIGNED = 64,                /* rows of a column whose sign a thread changes */
     WARPS = THREADS / (int)WARP /* rows whose signs a block changes */
 };
 
@@ -300,13 +300,13 @@ __launch_bounds__(THREADS)
     flip_columns_kernel(int64_t rows, int64_t made, int64_t tiles, const char *flip, real *x)
 {
     const int64_t matrix = blockIdx.x / tiles, j = blockIdx.x % tiles * THREADS + threadIdx.x;
-    const int64_t first = (int64_t)blockIdx.y * FLIPPED;
+    const int64_t first = (int64_t)blockIdx.y * SIGNED;
     real *const column = x + matrix * rows * made + j;
 
     if (j >= made || !flip[matrix * made + j]) {
         return;
     }
-    for (int64_t i = first; i < first + FLIPPED && i < rows; i++) {
+    for (int64_t i = first; i < first + SIGNED && i < rows; i++) {
         column[i * made] = -column[i * made];
     }
 }
@@ -455,7 +455,7 @@ restore_vectors(struct tsvd_context *ctx, int64_t count, const struct svd_proble
     }
     columns_kernel<<<blocks, COLUMN_THREADS, 0, call->stream>>>(q);
     CUDA_LAUNCHED(call);
-    flip_columns_kernel<<<dim3(wide * (unsigned)count, blocks_for(n + 1, FLIPPED)), THREADS, 0,
+    flip_columns_kernel<<<dim3(wide * (unsigned)count, blocks_for(n + 1, SIGNED)), THREADS, 0,
                           call->stream>>>(n + 1, made, wide, memory->flip, memory->made.L);
     CUDA_LAUNCHED(call);
     flip_rows_kernel<<<blocks_for(k * count, WARPS), THREADS, 0, call->stream>>>(
