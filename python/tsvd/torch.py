@@ -26,12 +26,17 @@ from ._autograd import (
     primals,
 )
 from ._options import method_number
+from ._torch_enable import disable, enable, enabled, is_enabled
 from ._torch_linalg import linalg_svd, linalg_svdvals
 from ._torch_nearest import linalg_low_rank, linalg_nuclear_norm, linalg_polar
 from ._torch_solutions import linalg_lstsq, linalg_pinv
 from ._types import SVDResult
 
 __all__ = [
+    "disable",
+    "enable",
+    "enabled",
+    "is_enabled",
     "linalg_low_rank",
     "linalg_lstsq",
     "linalg_nuclear_norm",
