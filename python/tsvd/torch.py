@@ -12,9 +12,12 @@ Importing tsvd does not import this module. Results are on the device of the inp
 
 from __future__ import annotations
 
+import sys
+
 import torch
 
 from . import _api, _derivative
+from . import _torch_namespace as linalg
 from ._autograd import (
     NONE,
     in_front,
@@ -37,6 +40,7 @@ __all__ = [
     "enable",
     "enabled",
     "is_enabled",
+    "linalg",
     "linalg_low_rank",
     "linalg_lstsq",
     "linalg_nuclear_norm",
@@ -47,6 +51,8 @@ __all__ = [
     "svd",
     "svdvals",
 ]
+
+sys.modules[f"{__name__}.linalg"] = linalg  # for `import tsvd.torch.linalg`
 
 
 @outside_graphs

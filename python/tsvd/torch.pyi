@@ -6,6 +6,7 @@ from typing import Literal, overload
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from . import _torch_namespace as linalg
 from ._types import DenseMethod, Device, Method, Select, SVDResult
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "enable",
     "enabled",
     "is_enabled",
+    "linalg",
     "linalg_low_rank",
     "linalg_lstsq",
     "linalg_nuclear_norm",
