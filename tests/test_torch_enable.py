@@ -382,6 +382,60 @@ def test_a_default_device_changes_nothing():
         assert [x.device.type for x in L.svd(a)] == ["cpu"] * 3
 
 
+def test_subclasses_and_modes_see_what_they_see_without():
+    from torch.overrides import TorchFunctionMode
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    seen = []
+
+    class Tensor(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return super().__torch_function__(function, types, args, kwargs or {})
+
+    class Functions(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    class Operators(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(function)
+            return function(*args, **(kwargs or {}))
+
+    def calls():
+        seen.clear()
+        kinds = {type(x) for x in L.svd(matrices(4, 3).as_subclass(Tensor))}
+        a = matrices(4, 3)
+        with Functions():
+            L.svd(a)
+        with Operators():
+            L.svd(a)
+        L.svdvals(torch.nn.Parameter(a))
+        return kinds, list(seen)
+
+    theirs = calls()
+    with tsvd.torch.enabled():
+        assert calls() == theirs
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_forked_workers():
+    """As those of a DataLoader."""
+    multiprocessing = pytest.importorskip("torch.multiprocessing")
+    L.svdvals(matrices(40, 30))
+    with tsvd.torch.enabled():
+        theirs = L.svdvals(matrices(40, 30))
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            results = pool.map(_values_of, [theirs.shape[0] + 10] * 4, chunksize=1)
+    assert all(r == theirs.tolist() for r in results)
+
+
+def _values_of(rows):
+    return L.svdvals(matrices(rows, 30)).tolist()
+
+
 def test_threads_are_those_of_pytorch(monkeypatch):
     seen, svd = [], linalg.svd
 

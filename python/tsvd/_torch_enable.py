@@ -185,7 +185,7 @@ def _place():
             except RuntimeError:  # a build without CUDA
                 continue
             with warnings.catch_warnings():
-                # PyTorch before 2.12 warns of what was asked for.
+                # Some releases of PyTorch warn of what was asked for.
                 warnings.filterwarnings("ignore", r"(?s).*previously registered kernel")
                 library.impl(name, make(own), key, with_keyset=True)
     return library
@@ -264,6 +264,12 @@ def _is_offered(index):
 
 def _svd(a, full_matrices, compute_uv):
     """What aten::_linalg_svd returns."""
+    # Subclasses of tensors and modes have seen the call, and are not to see what it consists of.
+    with torch._C.DisableTorchFunction():
+        return _decomposed(a, full_matrices, compute_uv)
+
+
+def _decomposed(a, full_matrices, compute_uv):
     a = a.detach()  # a kernel gets tensors that require grad, and computes below autograd
     compute = _on_cuda if a.is_cuda else _on_host
     if compute_uv:
@@ -284,7 +290,8 @@ def _on_host(full_matrices, a):
 
 
 def _on_cuda(full_matrices, a):
-    """As _on_host."""
-    if full_matrices is None:
-        return linalg.svd(a, compute_uv=False)
-    return linalg.svd(a, full_matrices)
+    """As _on_host, on the device of a, whichever is the current one."""
+    with torch.cuda.device(a.get_device()):
+        if full_matrices is None:
+            return linalg.svd(a, compute_uv=False)
+        return linalg.svd(a, full_matrices)
