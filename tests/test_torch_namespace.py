@@ -340,6 +340,20 @@ def test_out(call):
         check(ours, theirs)
 
 
+def test_empty_tensors_for_results_are_filled_by_tsvd(monkeypatch):
+    def broken(*_, **__):
+        raise AssertionError("PyTorch computes")
+
+    monkeypatch.setattr(L, "pinv", broken)
+    linalg.pinv(matrices(4, 3), out=torch.empty(0, dtype=torch.float64))
+
+
+def test_residuals_within_vmap():
+    a, b = matrices(2, 5, 3), matrices(2, 5, 1)
+    mapped = torch.func.vmap(lambda a, b: linalg.lstsq(a, b, driver="gelsd")[1])(a, b)
+    check(mapped, L.lstsq(a, b, driver="gelsd").residuals)
+
+
 def test_what_out_takes():
     a, out = matrices(4, 3), torch.empty(3, dtype=torch.float64)
     assert linalg.svdvals(a, out=out) is out
@@ -420,3 +434,13 @@ def test_compile_leaves_them_outside_its_graphs():
     compiled = torch.compile(lambda a: 2 * linalg.svdvals(a + 1).sum(), backend="eager")
     a = matrices(4, 3)
     check(compiled(a), 2 * L.svdvals(a + 1).sum())
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "lstsq"])
+def test_traced_graphs_hold_no_constants(name):
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    a, b = matrices(4, 4), matrices(4, 4).cos()
+    graph = make_fx(lambda a: getattr(linalg, name)(a))(a)
+    for x, y in zip(parts(graph(b)), parts(getattr(L, name)(b)), strict=True):
+        check(x, y)

@@ -5,7 +5,8 @@
 
 tsvd decomposes and inverts. Named tuples are those of PyTorch. Tensors that require grad have
 derivatives by the functions of `tsvd.torch`. Tensors without numbers (of the device meta, and fake
-ones), empty ones and norms that need no singular values are given to `torch.linalg`.
+ones), empty ones and norms that need no singular values are given to `torch.linalg`, and so is what
+`make_fx` traces.
 
 Differences: integers and bool are computed as float64. `driver` names an algorithm of another
 library: its names are accepted on all devices, and only `lstsq` heeds them, for which results it
@@ -21,7 +22,7 @@ import warnings
 import numpy as np
 import torch
 
-from . import _dense, _space
+from . import _arrays, _dense, _space
 from . import linalg as _linalg
 from ._autograd import may_want_derivative, number, outer_tangents, outside_graphs, primals
 from ._torch_layout import laid_out
@@ -65,7 +66,7 @@ def _as_torch(function):
     @outside_graphs
     @functools.wraps(function)
     def call(A, *arguments, **options):
-        if any(map(_is_left_to_torch, (A, *arguments, *options.values()))):
+        if _is_traced() or any(map(_has_no_numbers, (A, *arguments, options.get("B")))):
             return theirs(A, *arguments, **options)
         try:
             if isinstance(A, torch.Tensor) and torch.is_autocast_enabled(A.device.type):
@@ -83,11 +84,16 @@ def _as_torch(function):
     return call
 
 
-def _is_left_to_torch(x):
-    """Whether a tensor has no numbers, or none yet."""
+def _has_no_numbers(x):
+    """Whether an argument is a tensor without entries, or without their values."""
     return isinstance(x, torch.Tensor) and (
         x.is_meta or isinstance(x, torch._subclasses.FakeTensor) or x.numel() == 0
     )
+
+
+def _is_traced():
+    """Whether `make_fx` records operators: it would take what tsvd computes for constants."""
+    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None
 
 
 def _in_float32(function, A, *arguments, **options):
@@ -368,9 +374,11 @@ def lstsq(A, B, rcond=None, *, driver=None):
     x, residuals, rank, s = linalg_lstsq(A, B, rcond)
     given = _LSTSQ_DRIVERS[driver]
     m, n = A.shape[-2:]
-    if "residuals" not in given or m <= n or not bool((rank == n).all()):
+    # within vmap a rank is no number, and all residuals are given
+    of_low_rank = not _arrays.is_transformed(rank) and bool((rank < n).any())
+    if "residuals" not in given or m <= n or of_low_rank:
         residuals = s.new_empty(0)
-    rank = torch.as_tensor(rank, dtype=torch.int64, device=A.device)
+    rank = rank.to(torch.int64)
     return torch.return_types.linalg_lstsq(
         (
             x[..., 0] if vector else x,
