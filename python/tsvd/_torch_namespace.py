@@ -148,12 +148,12 @@ def svd(A, full_matrices=True, *, driver=None, out=None):
     """
     A = _matrices("A", A)
     _check_driver(driver, _SVD_DRIVERS)
-    if not full_matrices or A.shape[-2] == A.shape[-1]:
-        results = laid_out(linalg_svd, A)
-    elif may_want_derivative(A):
+    if not may_want_derivative(A):
+        results = laid_out(lambda x: _linalg.svd(x, full_matrices), A.detach())
+    elif full_matrices and A.shape[-2] != A.shape[-1]:
         results = _completed(*laid_out(linalg_svd, A))
     else:
-        results = laid_out(_linalg.svd, A.detach())
+        results = laid_out(linalg_svd, A)
     return _named("svd", out, tuple(results))
 
 
@@ -206,7 +206,12 @@ def svdvals(A, *, driver=None, out=None):
     """
     A = _matrices("A", A)
     _check_driver(driver, _SVD_DRIVERS)
-    return _into(out, linalg_svdvals(A))
+    return _into(out, _values(A))
+
+
+def _values(A):
+    """The singular values; without the time of an operation of autograd where none is wanted."""
+    return linalg_svdvals(A) if may_want_derivative(A) else _linalg.svdvals(A.detach())
 
 
 # ---- inverses and equations ----
@@ -325,7 +330,7 @@ def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
     atol, rtol = _thresholds(A, atol, rcond if rtol is None else rtol)
     if _is_positive(atol):  # the larger one of the two counts, and linalg_pinv takes a sum
         with torch.no_grad():
-            largest = linalg_svdvals(A)[..., 0]
+            largest = _values(A)[..., 0]
         part = torch.where(largest > 0, atol / largest, 0.0)
         rtol = torch.maximum(part, torch.as_tensor(rtol, dtype=part.dtype, device=part.device))
     return _into(out, linalg_pinv(A, rtol=rtol))
@@ -410,7 +415,7 @@ def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None, out=None)
     A = _matrices("A", A)
     with torch.no_grad():
         A = _hermitian(A) if hermitian else A
-        S = linalg_svdvals(A)
+        S = _values(A)
         atol, rtol = _thresholds(A, atol if tol is None else tol, rtol)
         least = _along(rtol, S) * S[..., :1]
         if _is_positive(atol):
@@ -434,7 +439,7 @@ def cond(A, p=None, *, out=None):
     """
     A = _matrices("A", A)
     if p is None or p in (2, -2):
-        S = linalg_svdvals(A)
+        S = _values(A)
         first, last = S[..., 0], S[..., -1]
         return _into(out, last / first if p == -2 else first / last)
     inverse, info = inv_ex(A)
@@ -468,7 +473,7 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=No
     first, second = dim
     if first % A.ndim == second % A.ndim:
         raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got {tuple(dim)}")
-    S = linalg_svdvals(A.movedim((first, second), (-2, -1)))
+    S = _values(A.movedim((first, second), (-2, -1)))
     norm = S.sum(-1) if ord == "nuc" else S[..., 0 if ord == 2 else -1]
     if keepdim:
         for k in sorted((first % A.ndim, second % A.ndim)):
