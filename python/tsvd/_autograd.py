@@ -16,6 +16,10 @@ from ._selection import index_range
 NONE = (0, -1)
 
 
+# torch.compile breaks its graph at such a function, and calls it as it is.
+outside_graphs = torch.compiler.disable
+
+
 class Differentiable(NamedTuple):
     """A function of autograd, and the same without forward mode, which torch.compile can follow."""
 
@@ -40,7 +44,7 @@ def apply(function, *arguments):
     return _outside_graphs(function.whole, *arguments)
 
 
-@torch.compiler.disable
+@outside_graphs
 def _outside_graphs(function, *arguments):
     return function.apply(*arguments)
 

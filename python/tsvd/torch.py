@@ -12,9 +12,12 @@ Importing tsvd does not import this module. Results are on the device of the inp
 
 from __future__ import annotations
 
+import sys
+
 import torch
 
 from . import _api, _derivative, _torch_operators
+from . import _torch_namespace as linalg
 from ._autograd import (
     NONE,
     apply,
@@ -27,12 +30,18 @@ from ._autograd import (
     primals,
 )
 from ._options import method_number
+from ._torch_enable import disable, enable, enabled, is_enabled
 from ._torch_linalg import linalg_svd, linalg_svdvals
 from ._torch_nearest import linalg_low_rank, linalg_nuclear_norm, linalg_polar
 from ._torch_solutions import linalg_lstsq, linalg_pinv
 from ._types import SVDResult
 
 __all__ = [
+    "disable",
+    "enable",
+    "enabled",
+    "is_enabled",
+    "linalg",
     "linalg_low_rank",
     "linalg_lstsq",
     "linalg_nuclear_norm",
@@ -43,6 +52,8 @@ __all__ = [
     "svd",
     "svdvals",
 ]
+
+sys.modules[f"{__name__}.linalg"] = linalg  # for `import tsvd.torch.linalg`
 
 
 def svd(

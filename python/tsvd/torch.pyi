@@ -1,13 +1,20 @@
 """Types of the differentiable functions for PyTorch, for type checkers and editors."""
 
+from contextlib import AbstractContextManager
 from typing import Literal, overload
 
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from . import _torch_namespace as linalg
 from ._types import DenseMethod, Device, Method, Select, SVDResult
 
 __all__ = [
+    "disable",
+    "enable",
+    "enabled",
+    "is_enabled",
+    "linalg",
     "linalg_low_rank",
     "linalg_lstsq",
     "linalg_nuclear_norm",
@@ -19,6 +26,10 @@ __all__ = [
     "svdvals",
 ]
 
+def enable() -> None: ...
+def disable() -> None: ...
+def enabled() -> AbstractContextManager[None]: ...
+def is_enabled() -> bool: ...
 def svd(
     d: Tensor,
     e: Tensor,

@@ -1,4 +1,5 @@
-"""PyTorch's own samples of functions of torch.linalg, given to those of tsvd.
+"""PyTorch's own samples of functions of torch.linalg, given to those of tsvd, and to PyTorch's own
+with tsvd.torch.enable().
 
 Results are compared with PyTorch's, derivatives with finite differences. Both go through the
 function that PyTorch has with each sample, which removes the phases of vectors. `run.py torch`
@@ -9,8 +10,10 @@ import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
 from torch.testing import assert_close
+from torch.testing._internal.common_methods_invocations import op_db as all_ops
 from torch.testing._internal.opinfo.definitions.linalg import op_db
 
+import tsvd.torch
 from tsvd import linalg
 from tsvd.torch import linalg_lstsq, linalg_pinv, linalg_svd, linalg_svdvals
 
@@ -142,3 +145,76 @@ def test_derivatives(which, dtype):
         inputs, fast = (sample.input, *sample.args), op.gradcheck_fast_mode
         gradcheck(function, inputs, check_forward_ad=True, fast_mode=fast)
         gradgradcheck(function, inputs, check_fwd_over_rev=True, fast_mode=fast)
+
+
+# ---- tsvd.torch.enable() ----
+
+# PyTorch's functions that rest on its SVD.
+RESTING = {
+    (op.name, op.variant_test_name): op
+    for op in all_ops
+    if op.name in ("svd", "svd_lowrank", "pca_lowrank")
+    or (op.name, op.variant_test_name) == ("norm", "nuc")
+    or (
+        op.name.removeprefix("linalg.")
+        in ("svd", "svdvals", "pinv", "matrix_rank", "cond", "norm", "matrix_norm")
+        and op.name.startswith("linalg.")
+    )
+}
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """Counts the calls of tsvd."""
+    made, svd = [], linalg.svd
+    monkeypatch.setattr(
+        linalg, "svd", lambda *x, **options: (made.append(1), svd(*x, **options))[1]
+    )
+    return made
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64, torch.complex128])
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("which", RESTING, ids="-".join)
+def test_results_of_pytorch_enabled(which, device, dtype, calls):
+    op = RESTING[which]
+    for sample in samples(op, device, dtype):
+        compared = sample.output_process_fn_grad
+        for a in views(sample.input) if isinstance(sample.input, torch.Tensor) else [sample.input]:
+            with torch.random.fork_rng():  # of svd_lowrank
+                theirs = op(a, *sample.args, **sample.kwargs)
+            with tsvd.torch.enabled(), torch.random.fork_rng():
+                ours = op(a, *sample.args, **sample.kwargs)
+            for x, y in zip(parts(ours), parts(theirs), strict=True):
+                assert (x.shape, x.dtype, x.device) == (y.shape, y.dtype, y.device)
+                assert x.stride() == y.stride()
+            if "lowrank" not in op.name:  # of less than the whole rank they are random
+                assert_close(compared(ours), compared(theirs), **tolerance(op, theirs))
+    assert calls or which[1] == "hermitian"
+
+
+# Those whose derivatives PyTorch checks itself with all these samples, and that take seconds.
+CHECKED = [
+    which
+    for which, op in RESTING.items()
+    if op.supports_autograd
+    and "lowrank" not in op.name
+    and which[1] not in ("hermitian", "singular")
+    and op.name != "linalg.norm"
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize("which", CHECKED, ids="-".join)
+def test_derivatives_of_pytorch_enabled(which, dtype):
+    op = RESTING[which]
+    for sample in samples(op, "cpu", dtype, requires_grad=True):
+
+        def function(*inputs, sample=sample):
+            result = op(*inputs, **sample.kwargs)
+            return sample.output_process_fn_grad(result)
+
+        inputs = (sample.input, *sample.args)
+        with tsvd.torch.enabled():
+            gradcheck(function, inputs, check_forward_ad=True, fast_mode=True)
+            gradgradcheck(function, inputs, fast_mode=True)
