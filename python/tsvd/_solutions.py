@@ -14,6 +14,7 @@ from ._dense import bidiagonalize, svd
 _UNSET = object()
 
 
+@_space.in_own_precision
 def pinv(
     a,
     rcond=None,
@@ -96,6 +97,7 @@ def pinv(
     return (wrap(X), rank) if return_rank else wrap(X)
 
 
+@_space.in_own_precision
 def pinvh(
     a,
     atol=None,
@@ -220,6 +222,7 @@ def _of_triangle(space, a, lower):
     return space.where(diagonal, _space.in_type_of(a, a.real), whole)
 
 
+@_space.in_own_precision
 def lstsq(a, b, rcond=None, *, device=None, threads=None):
     """Least-squares solution of linear equations, the shortest one.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 import sys
@@ -23,6 +24,21 @@ _FAR = {EPS["float32"]: 24, EPS["float64"]: 200}
 
 # Up to this order, or as many entries, the SVD is faster than a reduction that is kept.
 _SMALL = 64
+
+
+def in_own_precision(function):
+    """A function whose products PyTorch's autocast must not turn into half precision."""
+
+    @functools.wraps(function)
+    def call(*arguments, **options):
+        torch = sys.modules.get("torch")
+        on = [kind for kind in ("cpu", "cuda") if torch and torch.is_autocast_enabled(kind)]
+        with contextlib.ExitStack() as stack:
+            for kind in on:
+                stack.enter_context(torch.autocast(kind, enabled=False))
+            return function(*arguments, **options)
+
+    return call
 
 
 class Given(NamedTuple):
