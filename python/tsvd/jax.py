@@ -9,6 +9,7 @@ installed. XLA calls the C core itself, on the device of d and e and, on a GPU, 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from pathlib import Path
@@ -18,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import _core, _derivative, _libraries
+from . import _core, _derivative, _jax_call, _libraries
 from ._options import eps_number, method_number
 from ._selection import index_range
 from ._types import SVDResult
@@ -56,8 +57,9 @@ def _refuse_newer(built):
 
 _refuse_newer(_core.xla_version())
 _libraries.prepare_cuda()
-for _platform, _handler in _core.xla_handlers().items():
-    jax.ffi.register_ffi_target("tsvd_svd", _handler, platform=_platform)
+_jax_call.register({"tsvd_svd": _core.xla_handlers()})
+with contextlib.suppress(ImportError):  # of a build that brings a BLAS of its own
+    _core.load_blas()
 
 
 class _Options(NamedTuple):
@@ -149,8 +151,6 @@ def svd(
     """
     d, e = _operands(d, e)
     options = _options(d, lower, method, eps, check_finite, select, select_range, True)
-    if d.shape[-1] > 512:
-        _load_blas()
     return SVDResult(*_svd(d, e, options))
 
 
@@ -203,8 +203,6 @@ def svdvals(
     """
     d, e = _operands(d, e)
     options = _options(d, lower, method, eps, check_finite, select, select_range, False)
-    if d.shape[-1] > 512:
-        _load_blas()  # derivatives may come
     return _svdvals(d, e, options)
 
 
@@ -226,7 +224,8 @@ def _operands(d, e):
         )
     dtype = jnp.promote_types(d.dtype, e.dtype)
     batch = jnp.broadcast_shapes(d.shape[:-1], e.shape[:-1])
-    return tuple(jnp.broadcast_to(x.astype(dtype), (*batch, x.shape[-1])) for x in (d, e))
+    d, e = (jnp.broadcast_to(x.astype(dtype), (*batch, x.shape[-1])) for x in (d, e))
+    return _jax_call.vary_alike(d, e)
 
 
 def _options(d, lower, method, eps, check_finite, select, select_range, vectors):
@@ -248,29 +247,14 @@ def _options(d, lower, method, eps, check_finite, select, select_range, vectors)
     return _Options(int(bool(lower)), number, float(eps), int(bool(check_finite)), first, count)
 
 
-@functools.cache
-def _load_blas():
-    """Gives handlers the BLAS of SciPy, which they use for large matrices if it is there."""
-    try:
-        _core.load_blas()
-    except ImportError:
-        pass
-
-
 def _call(d, e, options, vectors):
-    """The custom call: (L, s, R), or (s,)."""
-    *batch, n = d.shape
+    """(L, s, R), or (s,)."""
+    n = d.shape[-1]
     part = options.part(n)
     k = part.stop - part.start
-    shapes = [(*batch, n, k), (*batch, k), (*batch, k, n)] if vectors else [(*batch, k)]
-    call = jax.ffi.ffi_call(
-        "tsvd_svd",
-        [jax.ShapeDtypeStruct(shape, d.dtype) for shape in shapes],
-        vmap_method="broadcast_all",
-    )
-    numbers = options._asdict()
-    eps = np.float64(numbers.pop("eps"))
-    return call(d, e, eps=eps, **{name: np.int64(x) for name, x in numbers.items()})
+    shapes = [(n, k), (k,), (k, n)] if vectors else [(k,)]
+    results = [(shape, d.dtype) for shape in shapes]
+    return _jax_call.call("tsvd_svd", (d, e), 1, results, **options._asdict())
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
