@@ -7,14 +7,24 @@ the batch. A batch that is sharded stays so, and each device computes its part. 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 
 import jax
 import numpy as np
+
+try:
+    from jax import ffi
+except ImportError as error:
+    raise ImportError(f"tsvd.jax needs JAX 0.5.0 or newer, not {jax.__version__}") from error
+
 from jax.extend.core import Primitive
+from jax.extend.mlir import ir
 from jax.interpreters import batching, mlir
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
+
+from . import _core, _libraries
 
 try:
     from jax.extend.mlir.dialects import sdy
@@ -25,14 +35,14 @@ _typeof = jax.typeof if hasattr(jax, "typeof") else jax.core.get_aval
 _call_p = Primitive("tsvd_call")
 _call_p.multiple_results = True
 
-
-def register(handlers):
-    """Makes the handlers of the core known to XLA: for each target a dict by platform."""
-    for target, of_platform in handlers.items():
-        for platform, handler in of_platform.items():
-            jax.ffi.register_ffi_target(target, handler, platform=platform)
-        if hasattr(jax.ffi, "register_ffi_target_as_batch_partitionable"):
-            jax.ffi.register_ffi_target_as_batch_partitionable(target)
+_libraries.prepare_cuda()
+for _target, _handlers in _core.xla_handlers().items():
+    for _platform, _handler in _handlers.items():
+        ffi.register_ffi_target(_target, _handler, platform=_platform)
+    if hasattr(ffi, "register_ffi_target_as_batch_partitionable"):
+        ffi.register_ffi_target_as_batch_partitionable(_target)
+with contextlib.suppress(ImportError):  # then calls that need a BLAS say so
+    _core.load_blas()  # handlers cannot import it
 
 
 def call(target, inputs, core_ndim, results, **attributes):
@@ -143,10 +153,11 @@ def _lowered(context, *inputs, target, core_ndim, results, attributes):
     batch_ndim = context.avals_in[0].ndim - core_ndim
     # XLA does not shard a batch whose size it is not told.
     if batch_ndim > 0 and all(isinstance(k, int) for x in avals for k in x.shape):
-        more["mhlo.frontend_attributes"] = mlir.ir_attribute({"num_batch_dims": str(batch_ndim)})
+        number = ir.StringAttr.get(str(batch_ndim))
+        more["mhlo.frontend_attributes"] = ir.DictAttr.get({"num_batch_dims": number})
         if sdy is not None and getattr(jax.config, "jax_use_shardy_partitioner", False):
             more["sdy.sharding_rule"] = _sharding_rule(context, batch_ndim)
-    rule = jax.ffi.ffi_lowering(target, **({"extra_attributes": more} if more else {}))
+    rule = ffi.ffi_lowering(target, **({"extra_attributes": more} if more else {}))
     return rule(context, *inputs, **dict(attributes))
 
 

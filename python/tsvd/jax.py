@@ -1,65 +1,34 @@
-"""`tsvd.svd` and `tsvd.svdvals` for JAX: within `jax.jit`, `jax.vmap` and derivatives.
+"""The SVD and the inverse for JAX: within `jax.jit`, `jax.vmap`, `jax.shard_map` and derivatives.
 
     import tsvd.jax
     jax.grad(lambda d: tsvd.jax.svdvals(d, e).sum())(d)
+    jax.jit(tsvd.jax.linalg_svd)(a)
 
-Importing tsvd does not import this module. It needs a tsvd that was built where jaxlib was
-installed. XLA calls the C core itself, on the device of d and e and, on a GPU, on XLA's stream.
+`svd` and `svdvals` are those of bidiagonal matrices; `linalg_svd`, `linalg_svdvals` and `inv` take
+dense ones. `linalg` has the functions of `jax.numpy.linalg` that rest on the SVD, and `enable` lets
+JAX's own run on tsvd.
+
+Importing tsvd does not import this module. XLA calls the C core itself, on the device of the
+arguments and, on a GPU, on XLA's stream.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import re
-from pathlib import Path
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import _core, _derivative, _jax_call, _libraries
+from . import _core, _derivative, _jax_call
+from . import _jax_linalg as linalg
+from ._jax_dense import exact_products, index_range_of, inv, linalg_svd, linalg_svdvals
+from ._jax_enable import disable, enable
 from ._options import eps_number, method_number
-from ._selection import index_range
 from ._types import SVDResult
 
-__all__ = ["svd", "svdvals"]
-
-if not hasattr(_core, "xla_handlers"):
-    raise ImportError(
-        "this tsvd was built without jaxlib, which tsvd.jax needs. Its wheels hold what is needed: "
-        "pip install tsvd. From the sources, install jaxlib, scikit-build-core and NumPy, and then "
-        "tsvd with: pip install --no-build-isolation ."
-    )
-
-if not hasattr(jax, "ffi"):
-    raise ImportError(f"tsvd.jax needs jax.ffi, which JAX {jax.__version__} does not have")
-
-
-def _refuse_newer(built):
-    """Refuses a tsvd whose XLA interface, of version `built`, is newer than that of jaxlib.
-
-    Once its handlers were registered, JAX would have no device in the whole process.
-    """
-    try:
-        header = Path(jax.ffi.include_dir(), "xla/ffi/api/c_api.h").read_text()
-    except OSError:
-        return
-    parts = [re.search(rf"define XLA_FFI_API_{x} (\d+)", header) for x in ("MAJOR", "MINOR")]
-    if all(parts) and built > (known := tuple(int(x[1]) for x in parts)):
-        raise ImportError(
-            "this tsvd was built with a newer jaxlib than the one installed: XLA's interface has "
-            f"version {built[0]}.{built[1]} there and {known[0]}.{known[1]} here; update jaxlib, "
-            "or build tsvd from its sources beside it: pip install --no-build-isolation ."
-        )
-
-
-_refuse_newer(_core.xla_version())
-_libraries.prepare_cuda()
-_jax_call.register({"tsvd_svd": _core.xla_handlers()})
-with contextlib.suppress(ImportError):  # of a build that brings a BLAS of its own
-    _core.load_blas()
+__all__ = ["disable", "enable", "inv", "linalg", "linalg_svd", "linalg_svdvals", "svd", "svdvals"]
 
 
 class _Options(NamedTuple):
@@ -231,19 +200,7 @@ def _operands(d, e):
 def _options(d, lower, method, eps, check_finite, select, select_range, vectors):
     number = method_number(method, vectors)
     eps = eps_number(eps)
-    first, count = 0, -1
-    if select == "v":
-        raise NotImplementedError(
-            'select="v": how many values an interval holds is not known before they are computed; '
-            'use select="i"'
-        )
-    if select not in ("a", "i"):
-        raise ValueError(f'select must be "a" or "i", not {select!r}')
-    if (select == "i") != (select_range is not None):
-        raise ValueError('select_range and select="i" belong together')
-    if select == "i":
-        first, last = index_range(select_range, d.shape[-1])
-        count = last - first + 1
+    first, count = index_range_of(select, select_range, d.shape[-1])
     return _Options(int(bool(lower)), number, float(eps), int(bool(check_finite)), first, count)
 
 
@@ -275,9 +232,10 @@ def _svd_jvp(options, primals, tangents):
 
 @functools.partial(jax.jit, static_argnames="lower")  # one computation, where nothing else is
 def _tangents(L, s, R, dd, de, lower):
-    ds = _derivative.values_tangent(L, R.mT, dd, de, lower)
-    dL, dV = _derivative.vectors_tangent(jnp, L, s, R.mT, dd, de, lower)
-    return dL, ds, dV.mT
+    with exact_products():
+        ds = _derivative.values_tangent(L, R.mT, dd, de, lower)
+        dL, dV = _derivative.vectors_tangent(jnp, L, s, R.mT, dd, de, lower)
+        return dL, ds, dV.mT
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
