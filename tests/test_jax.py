@@ -105,7 +105,17 @@ def test_no_callback_into_python():
     assert "tsvd_svd" in text and "callback" not in text
 
 
-@pytest.mark.parametrize("function", [tsvd.jax.svd, tsvd.jax.svdvals])
+@pytest.mark.parametrize(
+    "function",
+    [
+        *(
+            getattr(tsvd.jax, name)
+            for name in sorted(set(tsvd.jax.__all__) - {"disable", "linalg"})
+        ),
+        *(getattr(tsvd.jax.linalg, name) for name in tsvd.jax.linalg.__all__),
+    ],
+    ids=lambda function: function.__name__,
+)
 def test_docstring_examples(function):
     (examples,) = doctest.DocTestFinder(recurse=False).find(function, "example", globs={})
     failed, tried = doctest.DocTestRunner().run(examples)

@@ -292,9 +292,7 @@ def maker_on_host(x):
 def _beside(make, devices, result):
     """An array of JAX on the device of the input: JAX may have several on the host."""
     made = make(result)
-    if len(devices) > 1 or made.devices() == devices:
-        return made
-    return sys.modules["jax"].device_put(made, *devices)
+    return made if made.devices() == devices else sys.modules["jax"].device_put(made, *devices)
 
 
 def as_numpy(name, x):

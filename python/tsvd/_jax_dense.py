@@ -234,7 +234,7 @@ def _options(a, method, eps, max_sweeps, check_finite, select, select_range, vec
         raise ValueError('method="jacobi" takes no eps')
     if max_sweeps is not None:
         max_sweeps = integer("max_sweeps", max_sweeps, 1, INT64_MAX)
-    first, count = index_range_of(select, select_range, min(a.shape[-2:]))
+    first, count = index_range_of(select, select_range, smaller(*a.shape[-2:]))
     return DenseOptions(
         number, float(eps_number(eps)), max_sweeps or 0, int(bool(check_finite)), first, count
     )
@@ -257,6 +257,16 @@ def index_range_of(select, select_range, order):
     return first, last - first + 1
 
 
+def smaller(m, n):
+    """The smaller of two sizes. Of symbolic ones, one order may be known and the other not."""
+    if isinstance(m, int) and isinstance(n, int):
+        return min(m, n)
+    try:
+        return n if m >= n else m
+    except Exception:  # JAX has no public name for what it raises
+        return m if n >= m else n
+
+
 # ---- calls ----
 
 
@@ -267,7 +277,7 @@ def _real(dtype):
 def _call(a, options, vectors, full):
     """(U, S, Vh), or (S,)."""
     m, n = a.shape[-2:]
-    k = min(m, n) if options.count < 0 else options.count
+    k = smaller(m, n) if options.count < 0 else options.count
     results = [((k,), _real(a.dtype))]
     if vectors:
         left, right = ((m, m), (n, n)) if full else ((m, k), (k, n))
@@ -291,7 +301,7 @@ def _dense_svd_jvp(options, full, primals, tangents):
             "derivative: use full_matrices=False"
         )
     everything = dense_svd(a, options._replace(first=0, count=-1), False)
-    k = min(a.shape[-2:])
+    k = smaller(*a.shape[-2:])
     end = k if options.count < 0 else options.first + options.count
     part = slice(options.first, end)
     return tuple(

@@ -13,7 +13,7 @@ import jax
 from jax.interpreters import mlir
 
 from . import _core
-from ._jax_dense import DenseOptions, dense_svd, dense_values
+from ._jax_dense import DenseOptions, dense_svd, dense_values, smaller
 
 _PLATFORMS = {"cpu": "cpu", "CUDA": "cuda"}  # the names of XLA and of JAX
 _lock = threading.Lock()
@@ -105,7 +105,7 @@ def _with_ours(theirs):
 
     def rule(context, a, *, full_matrices, compute_uv, subset_by_index=None, **more):
         (aval,) = context.avals_in
-        if subset_by_index not in (None, (0, min(aval.shape[-2:]))):
+        if subset_by_index not in (None, (0, smaller(*aval.shape[-2:]))):
             more["subset_by_index"] = subset_by_index
             return theirs(context, a, full_matrices=full_matrices, compute_uv=compute_uv, **more)
 

@@ -17,7 +17,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from . import _derivative
-from ._jax_dense import DenseOptions, array, dense_svd, dense_values, exact_products, matrices
+from ._jax_dense import (
+    DenseOptions,
+    array,
+    dense_svd,
+    dense_values,
+    exact_products,
+    matrices,
+    smaller,
+)
 from ._types import SVDResult
 
 __all__ = ["cond", "lstsq", "matrix_rank", "pinv", "svd", "svdvals"]
@@ -64,7 +72,7 @@ def svd(a, full_matrices=True, compute_uv=True, hermitian=False, subset_by_index
     """
     a = _given(a, hermitian)
     options, full = _ALL, bool(full_matrices)
-    p = min(a.shape[-2:])
+    p = smaller(*a.shape[-2:])
     if subset_by_index is not None:
         start, end = map(operator.index, subset_by_index)
         if not 0 <= start <= end:
@@ -163,7 +171,7 @@ def pinv(a, rtol=None, hermitian=False, *, rcond=None):
         rtol = rcond
     a = _given(a, hermitian)
     if rtol is None:
-        rtol = 10.0 * max(a.shape[-2:]) * float(jnp.finfo(a.dtype).eps)
+        rtol = 10.0 * _larger(*a.shape[-2:]) * float(jnp.finfo(a.dtype).eps)
     return _pinv(a, _part(rtol, a), False)
 
 
@@ -207,7 +215,7 @@ def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
     S = dense_values(_given(M, hermitian), _ALL)
     if tol is None:
         if rtol is None:
-            rtol = max(M.shape[-2:]) * float(jnp.finfo(M.dtype).eps)
+            rtol = _larger(*M.shape[-2:]) * float(jnp.finfo(M.dtype).eps)
         tol = _part(rtol, M) * S[..., :1]
     else:
         tol = _part(tol, M)
@@ -318,7 +326,7 @@ def lstsq(a, b, rcond=None, *, numpy_resid=False):
     a, b = a.astype(dtype), b.astype(dtype)
     eps = float(jnp.finfo(dtype).eps)
     if rcond is None:
-        rcond = max(a.shape) * eps
+        rcond = _larger(*a.shape) * eps
     else:
         rcond = jnp.where(jnp.asarray(rcond) < 0, eps, rcond)
     x, squares, rank, s = _lstsq(a, b if b.ndim == 2 else b[:, None], _part(rcond, a))
@@ -328,6 +336,10 @@ def lstsq(a, b, rcond=None, *, numpy_resid=False):
 
 
 # ---- what they share ----
+
+
+def _larger(m, n):
+    return n if smaller(m, n) is m else m
 
 
 def _given(a, hermitian):
