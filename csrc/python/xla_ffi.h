@@ -3,8 +3,8 @@
  *
  * XLA declares it in xla/ffi/api/c_api.h, which comes with jaxlib.  It is an interface of C whose
  * versions 0.x keep the size and the offset of every member, and add members at the end.  So what
- * is declared here holds for all of them, and no header of XLA is needed to build.  tests/test_xla.py
- * compares each declaration with the header of the jaxlib that is installed.
+ * is declared here holds for all of them, and no header of XLA is needed to build.
+ * tests/test_xla.py compares each declaration with the header of the jaxlib that is installed.
  *
  * Every structure begins with its size, which says what of it is there, and with a list of
  * extensions.

@@ -27,7 +27,7 @@ class DenseOptions(NamedTuple):
     max_sweeps: int = 0
     check_finite: int = 1
     first: int = 0
-    count: int = -1
+    count: int = -1  # type: ignore[assignment]  # not that of tuple
 
 
 def linalg_svd(

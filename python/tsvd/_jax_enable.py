@@ -17,7 +17,7 @@ from ._jax_dense import DenseOptions, dense_svd, dense_values, smaller
 
 _PLATFORMS = {"cpu": "cpu", "CUDA": "cuda"}  # the names of XLA and of JAX
 _lock = threading.Lock()
-_theirs = {}  # the rules that were replaced, by platform
+_theirs: dict[str, object] = {}  # the rules that were replaced, by platform
 
 
 def enable():
