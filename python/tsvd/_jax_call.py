@@ -91,7 +91,7 @@ def _made_varying(x, axes):
 # ---- the rules of the primitive ----
 
 
-@functools.cache
+@functools.lru_cache(maxsize=1024)
 def _compiled(**params):
     return jax.jit(functools.partial(_call_p.bind, **params))
 
