@@ -14,7 +14,6 @@ from ._options import INT64_MAX, eps_number, integer, method_number
 from ._selection import index_range
 from ._types import SVDResult
 
-_DTYPES = ("float32", "float64", "complex64", "complex128")
 # Products are computed in the precision of the dtype, also where a GPU has a faster one.
 exact_products = functools.partial(jax.default_matmul_precision, "highest")
 
@@ -204,19 +203,26 @@ def inv(a, *, refine=False, check_finite=True):
     a = matrices("a", a)
     if a.shape[-1] != a.shape[-2]:
         raise ValueError(f"a must be square matrices, not of shape {a.shape}")
-    return _inverse(a, bool(refine), bool(check_finite))
+    return _compiled_inverse(a, bool(refine), bool(check_finite))
 
 
 # ---- arguments ----
+
+
+def default_dtype():
+    """That of numbers without one: float64 with ``jax_enable_x64``."""
+    return jnp.zeros(0).dtype
 
 
 def array(name, x):
     """x as an array of a dtype that tsvd computes."""
     x = jnp.asarray(x)
     if x.dtype.kind in "iub":
-        x = x.astype(jnp.zeros(0).dtype)  # the default type
-    if x.dtype.name not in _DTYPES:
-        raise TypeError(f"{name} has dtype {x.dtype}; tsvd computes {', '.join(_DTYPES)}")
+        x = x.astype(default_dtype())
+    if x.dtype.char not in "fdFD":
+        raise TypeError(
+            f"{name} has dtype {x.dtype}; tsvd computes float64, float32, complex128 and complex64"
+        )
     return x
 
 
@@ -285,13 +291,19 @@ def _call(a, options, vectors, full):
     return _jax_call.call("tsvd_dense_svd", (a,), 2, results, **options._asdict())
 
 
+# Each function with derivatives is compiled, as to trace a call takes a millisecond or more.
+
+
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1, 2))
-def dense_svd(a, options, full):
+def _dense_svd(a, options, full):
     """(U, S, Vh) as a function of matrices. full: with the columns that complete the bases."""
     return tuple(_call(a, options, True, full))
 
 
-@dense_svd.defjvp
+dense_svd = jax.jit(_dense_svd, static_argnums=(1, 2))
+
+
+@_dense_svd.defjvp
 def _dense_svd_jvp(options, full, primals, tangents):
     """From all values; JAX transposes it for reverse mode."""
     (a,), (da,) = primals, tangents
@@ -319,12 +331,15 @@ def _tangents(U, S, Vh, da):
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))
-def dense_values(a, options):
+def _dense_values(a, options):
     """The values as a function of matrices."""
     return _call(a, options, False, False)[0]
 
 
-@dense_values.defjvp
+dense_values = jax.jit(_dense_values, static_argnums=1)
+
+
+@_dense_values.defjvp
 def _dense_values_jvp(options, primals, tangents):
     (a,), (da,) = primals, tangents
     # A method for values alone has no vectors, and max_sweeps is for one method.
@@ -341,8 +356,11 @@ def _inverse(a, refine, check_finite):
     return _jax_call.call("tsvd_inverse", (a,), 2, results, **attributes)[0]
 
 
+_compiled_inverse = jax.jit(_inverse, static_argnums=(1, 2))
+
+
 @_inverse.defjvp
 def _inverse_jvp(refine, check_finite, primals, tangents):
-    X = _inverse(*primals, refine, check_finite)
+    X = _compiled_inverse(*primals, refine, check_finite)
     with exact_products():
         return X, _derivative.inverse_tangent(X, *tangents)

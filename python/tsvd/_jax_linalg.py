@@ -172,7 +172,7 @@ def pinv(a, rtol=None, hermitian=False, *, rcond=None):
     a = _given(a, hermitian)
     if rtol is None:
         rtol = 10.0 * _larger(*a.shape[-2:]) * float(jnp.finfo(a.dtype).eps)
-    return _pinv(a, _part(rtol, a), False)
+    return _compiled_pinv(a, _part(rtol, a), False)
 
 
 def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
@@ -329,7 +329,7 @@ def lstsq(a, b, rcond=None, *, numpy_resid=False):
         rcond = _larger(*a.shape) * eps
     else:
         rcond = jnp.where(jnp.asarray(rcond) < 0, eps, rcond)
-    x, squares, rank, s = _lstsq(a, b if b.ndim == 2 else b[:, None], _part(rcond, a))
+    x, squares, rank, s = _compiled_lstsq(a, b if b.ndim == 2 else b[:, None], _part(rcond, a))
     if numpy_resid and (rank < a.shape[1] or a.shape[0] <= a.shape[1]):
         squares = squares[:0]
     return x if b.ndim == 2 else x[:, 0], squares, rank, s
@@ -375,9 +375,12 @@ def _pinv(a, part, closed):
         return (Vh.mT.conj() * inverse[..., None, :]) @ U.mT.conj()
 
 
+_compiled_pinv = jax.jit(_pinv, static_argnums=2)
+
+
 @_pinv.defjvp
 def _pinv_jvp(closed, primals, tangents):
-    X = _pinv(*primals, closed)
+    X = _compiled_pinv(*primals, closed)
     with exact_products():
         return X, _derivative.pinv_tangent(primals[0], X, tangents[0])
 
@@ -393,11 +396,14 @@ def _lstsq(a, b, part):
     return x, (rest.conj() * rest).real.sum(0), counts.sum(-1), S
 
 
+_compiled_lstsq = jax.jit(_lstsq)
+
+
 @_lstsq.defjvp
 def _lstsq_jvp(primals, tangents):
     (a, b, part), (da, db, _) = primals, tangents
-    x, squares, rank, s = _lstsq(a, b, part)
-    X = _pinv(a, part, True)
+    x, squares, rank, s = _compiled_lstsq(a, b, part)
+    X = _compiled_pinv(a, part, True)
     U, _, Vh = dense_svd(a, _ALL, False)
     with exact_products():
         dx, d_squares = _derivative.lstsq_tangent(a, b, X, x, da, db)

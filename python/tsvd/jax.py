@@ -23,7 +23,14 @@ import numpy as np
 
 from . import _core, _derivative, _jax_call
 from . import _jax_linalg as linalg
-from ._jax_dense import exact_products, index_range_of, inv, linalg_svd, linalg_svdvals
+from ._jax_dense import (
+    default_dtype,
+    exact_products,
+    index_range_of,
+    inv,
+    linalg_svd,
+    linalg_svdvals,
+)
 from ._jax_enable import disable, enable
 from ._options import eps_number, method_number
 from ._types import SVDResult
@@ -120,7 +127,7 @@ def svd(
     """
     d, e = _operands(d, e)
     options = _options(d, lower, method, eps, check_finite, select, select_range, True)
-    return SVDResult(*_svd(d, e, options))
+    return SVDResult(*_compiled_svd(d, e, options))
 
 
 def svdvals(
@@ -172,14 +179,13 @@ def svdvals(
     """
     d, e = _operands(d, e)
     options = _options(d, lower, method, eps, check_finite, select, select_range, False)
-    return _svdvals(d, e, options)
+    return _compiled_svdvals(d, e, options)
 
 
 def _operands(d, e):
     """d and e as arrays of one dtype and one batch shape."""
     d, e = jnp.asarray(d), jnp.asarray(e)
-    real = jnp.zeros(0).dtype  # the default type
-    d, e = (x.astype(real) if x.dtype.kind in "iub" else x for x in (d, e))
+    d, e = (x.astype(default_dtype()) if x.dtype.kind in "iub" else x for x in (d, e))
     for name, x in (("d", d), ("e", e)):
         if x.dtype not in (np.float32, np.float64):
             raise TypeError(f"{name} has dtype {x.dtype}; tsvd computes float64 and float32")
@@ -191,9 +197,13 @@ def _operands(d, e):
             f"e must have {max(n - 1, 0)} entries along its last dimension, as d has {n}, "
             f"not {e.shape[-1]}"
         )
-    dtype = jnp.promote_types(d.dtype, e.dtype)
-    batch = jnp.broadcast_shapes(d.shape[:-1], e.shape[:-1])
-    d, e = (jnp.broadcast_to(x.astype(dtype), (*batch, x.shape[-1])) for x in (d, e))
+    # To ask JAX for what is there already takes a millisecond.
+    if d.dtype != e.dtype:
+        dtype = jnp.promote_types(d.dtype, e.dtype)
+        d, e = d.astype(dtype), e.astype(dtype)
+    if d.shape[:-1] != e.shape[:-1]:
+        batch = jnp.broadcast_shapes(d.shape[:-1], e.shape[:-1])
+        d, e = (jnp.broadcast_to(x, (*batch, x.shape[-1])) for x in (d, e))
     return _jax_call.vary_alike(d, e)
 
 
@@ -214,15 +224,21 @@ def _call(d, e, options, vectors):
     return _jax_call.call("tsvd_svd", (d, e), 1, results, **options._asdict())
 
 
+# Each function with derivatives is compiled, as to trace a call takes a millisecond or more.
+
+
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _svd(d, e, options):
     return tuple(_call(d, e, options, True))
 
 
+_compiled_svd = jax.jit(_svd, static_argnums=2)
+
+
 @_svd.defjvp
 def _svd_jvp(options, primals, tangents):
     """From all values; JAX transposes it for reverse mode."""
-    everything = _svd(*primals, options._replace(first=0, count=-1))
+    everything = _compiled_svd(*primals, options._replace(first=0, count=-1))
     part = options.part(primals[0].shape[-1])
     return tuple(
         (L[..., part], s[..., part], R[..., part, :])
@@ -243,8 +259,11 @@ def _svdvals(d, e, options):
     return _call(d, e, options, False)[0]
 
 
+_compiled_svdvals = jax.jit(_svdvals, static_argnums=2)
+
+
 @_svdvals.defjvp
 def _svdvals_jvp(options, primals, tangents):
     # A method for values alone has no vectors.
-    L, s, R = _svd(*primals, options._replace(method=_core.METHODS["auto"]))
+    L, s, R = _compiled_svd(*primals, options._replace(method=_core.METHODS["auto"]))
     return s, _derivative.values_tangent(L, R.mT, *tangents, options.lower)
