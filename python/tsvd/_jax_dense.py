@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import NamedTuple
 
@@ -14,8 +15,19 @@ from ._options import INT64_MAX, eps_number, integer, method_number
 from ._selection import index_range
 from ._types import SVDResult
 
-# Products are computed in the precision of the dtype, also where a GPU has a faster one.
-exact_products = functools.partial(jax.default_matmul_precision, "highest")
+
+@contextlib.contextmanager
+def formulas():
+    """For formulas in jax.numpy: they may mix real and complex arrays, and their dimensions.
+
+    Products are computed in the precision of the dtype, also where a GPU has a faster one.
+    """
+    with (
+        jax.default_matmul_precision("highest"),
+        jax.numpy_dtype_promotion("standard"),
+        jax.numpy_rank_promotion("allow"),
+    ):
+        yield
 
 
 class DenseOptions(NamedTuple):
@@ -324,7 +336,7 @@ def _dense_svd_jvp(options, full, primals, tangents):
 
 @jax.jit  # one computation, where nothing else is
 def _tangents(U, S, Vh, da):
-    with exact_products():
+    with formulas():
         dS = _derivative.dense_values_tangent(U, Vh.mT.conj(), da)
         dU, dV = _derivative.dense_vectors_tangent(jnp, U, S, Vh.mT.conj(), da)
         return dU, dS, dV.mT.conj()
@@ -345,7 +357,7 @@ def _dense_values_jvp(options, primals, tangents):
     # A method for values alone has no vectors, and max_sweeps is for one method.
     options = options._replace(method=_core.METHODS["auto"], max_sweeps=0)
     U, S, Vh = dense_svd(a, options, False)
-    with exact_products():
+    with formulas():
         return S, _derivative.dense_values_tangent(U, Vh.mT.conj(), da)
 
 
@@ -362,5 +374,5 @@ _compiled_inverse = jax.jit(_inverse, static_argnums=(1, 2))
 @_inverse.defjvp
 def _inverse_jvp(refine, check_finite, primals, tangents):
     X = _compiled_inverse(*primals, refine, check_finite)
-    with exact_products():
+    with formulas():
         return X, _derivative.inverse_tangent(X, *tangents)

@@ -22,7 +22,7 @@ from ._jax_dense import (
     array,
     dense_svd,
     dense_values,
-    exact_products,
+    formulas,
     matrices,
     smaller,
 )
@@ -31,6 +31,7 @@ from ._types import SVDResult
 __all__ = ["cond", "lstsq", "matrix_rank", "pinv", "svd", "svdvals"]
 
 _ALL = DenseOptions(check_finite=0)
+_jax_cond = jnp.linalg.cond  # now: who wants to may put ours in its place
 
 
 def svd(a, full_matrices=True, compute_uv=True, hermitian=False, subset_by_index=None):
@@ -213,13 +214,14 @@ def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
     if M.ndim < 2:
         return (M != 0).any().astype(jnp.int32)
     S = dense_values(_given(M, hermitian), _ALL)
-    if tol is None:
-        if rtol is None:
-            rtol = _larger(*M.shape[-2:]) * float(jnp.finfo(M.dtype).eps)
-        tol = _part(rtol, M) * S[..., :1]
-    else:
-        tol = _part(tol, M)
-    return (S > tol).sum(-1)
+    with formulas():
+        if tol is None:
+            if rtol is None:
+                rtol = _larger(*M.shape[-2:]) * float(jnp.finfo(M.dtype).eps)
+            tol = _part(rtol, M) * S[..., :1]
+        else:
+            tol = _part(tol, M)
+        return (S > tol).sum(-1)
 
 
 def cond(x, p=None):
@@ -256,7 +258,7 @@ def cond(x, p=None):
     if 0 in x.shape[-2:]:
         raise ValueError(f"cond is not defined for empty matrices, of shape {x.shape}")
     if p not in (None, 2, -2):
-        return jnp.linalg.cond(x, p)
+        return _jax_cond(x, p)
     S = dense_values(x, _ALL)
     if p != -2:
         return S[..., 0] / S[..., -1]
@@ -328,7 +330,8 @@ def lstsq(a, b, rcond=None, *, numpy_resid=False):
     if rcond is None:
         rcond = _larger(*a.shape) * eps
     else:
-        rcond = jnp.where(jnp.asarray(rcond) < 0, eps, rcond)
+        with formulas():
+            rcond = jnp.where(jnp.asarray(rcond) < 0, eps, rcond)
     x, squares, rank, s = _compiled_lstsq(a, b if b.ndim == 2 else b[:, None], _part(rcond, a))
     if numpy_resid and (rank < a.shape[1] or a.shape[0] <= a.shape[1]):
         squares = squares[:0]
@@ -348,7 +351,8 @@ def _given(a, hermitian):
         return a
     if a.shape[-1] != a.shape[-2]:
         raise ValueError(f"hermitian matrices must be square, not of shape {a.shape}")
-    return (a + a.mT.conj()) / 2
+    with formulas():
+        return (a + a.mT.conj()) / 2
 
 
 def _part(part, a):
@@ -370,7 +374,7 @@ def _inverted(S, counts):
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
 def _pinv(a, part, closed):
     U, S, Vh = dense_svd(a, _ALL, False)
-    with exact_products():
+    with formulas():
         inverse = _inverted(S, _counting(S, part, closed))
         return (Vh.mT.conj() * inverse[..., None, :]) @ U.mT.conj()
 
@@ -381,7 +385,7 @@ _compiled_pinv = jax.jit(_pinv, static_argnums=2)
 @_pinv.defjvp
 def _pinv_jvp(closed, primals, tangents):
     X = _compiled_pinv(*primals, closed)
-    with exact_products():
+    with formulas():
         return X, _derivative.pinv_tangent(primals[0], X, tangents[0])
 
 
@@ -389,8 +393,8 @@ def _pinv_jvp(closed, primals, tangents):
 def _lstsq(a, b, part):
     """(x, squares of residuals, rank, s) for right-hand sides in columns."""
     U, S, Vh = dense_svd(a, _ALL, False)
-    counts = _counting(S, part, True)
-    with exact_products():
+    with formulas():
+        counts = _counting(S, part, True)
         x = Vh.mT.conj() @ (_inverted(S, counts)[:, None] * (U.mT.conj() @ b))
         rest = b - a @ x
     return x, (rest.conj() * rest).real.sum(0), counts.sum(-1), S
@@ -405,7 +409,7 @@ def _lstsq_jvp(primals, tangents):
     x, squares, rank, s = _compiled_lstsq(a, b, part)
     X = _compiled_pinv(a, part, True)
     U, _, Vh = dense_svd(a, _ALL, False)
-    with exact_products():
+    with formulas():
         dx, d_squares = _derivative.lstsq_tangent(a, b, X, x, da, db)
         ds = _derivative.dense_values_tangent(U, Vh.mT.conj(), da)
     none = np.zeros(rank.shape, jax.dtypes.float0)

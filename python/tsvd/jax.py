@@ -25,7 +25,7 @@ from . import _core, _derivative, _jax_call
 from . import _jax_linalg as linalg
 from ._jax_dense import (
     default_dtype,
-    exact_products,
+    formulas,
     index_range_of,
     inv,
     linalg_svd,
@@ -248,7 +248,7 @@ def _svd_jvp(options, primals, tangents):
 
 @functools.partial(jax.jit, static_argnames="lower")  # one computation, where nothing else is
 def _tangents(L, s, R, dd, de, lower):
-    with exact_products():
+    with formulas():
         ds = _derivative.values_tangent(L, R.mT, dd, de, lower)
         dL, dV = _derivative.vectors_tangent(jnp, L, s, R.mT, dd, de, lower)
         return dL, ds, dV.mT
