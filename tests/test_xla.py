@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tsvd import _core
+
 ROOT = Path(__file__).parents[1]
 
 # Our structure, XLA's, and pairs of members. The sizes are the same but for those of GROWING.
@@ -105,6 +107,12 @@ def compiles(folder, header, checks):
     source.write_text("\n".join(lines) + "\n")
     command = ["gcc", "-std=c11", "-fsyntax-only", f"-I{ROOT / 'csrc'}", f"-I{header}", source]
     return subprocess.run(command, capture_output=True, text=True)
+
+
+def test_every_build_has_the_handlers():
+    handlers = _core.xla_handlers()
+    assert handlers.keys() == {"tsvd_svd", "tsvd_dense_svd", "tsvd_inverse"}
+    assert all("cpu" in of_target for of_target in handlers.values())
 
 
 def test_declarations_are_those_of_xla(tmp_path, header):
