@@ -47,15 +47,6 @@ find_pythons() {
     done
 }
 
-# What XLA's custom calls are compiled with: the headers of the jaxlib that pyproject.toml names.
-xla_headers() {
-    local jaxlib=$work/jaxlib
-    [ -d "$jaxlib" ] || python3 -m pip install --quiet --target "$jaxlib" --no-deps \
-        --only-binary=:all: --python-version 3.12 --implementation cp --abi cp312 \
-        --platform manylinux_2_27_"$(uname -m)" "$(grep -o 'jaxlib==[0-9.]*' pyproject.toml)" >&2
-    echo "$jaxlib/jaxlib/include"
-}
-
 repair() {
     local wheel=$1 most=$2 size
     auditwheel show "$wheel" | tail -n +2
@@ -86,8 +77,7 @@ for python in "${pythons[@]}"; do
     "$python" -m venv --clear "$work/$tag"
     "$work/$tag/bin/python" -m pip install --quiet --upgrade pip
     "$work/$tag/bin/python" -m pip wheel --no-deps --wheel-dir "$work/raw" \
-        --config-settings cmake.define.TSVD_CUDA=OFF \
-        --config-settings "cmake.define.TSVD_XLA_INCLUDE=$(xla_headers)" "$out"/tsvd-*.tar.gz
+        --config-settings cmake.define.TSVD_CUDA=OFF "$out"/tsvd-*.tar.gz
 done
 [[ " ${made[*]} " != *" abi3 "* ]] || abi3audit --strict "$work"/raw/*-abi3-*.whl
 for wheel in "$work"/raw/tsvd-*.whl; do

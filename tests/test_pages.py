@@ -101,8 +101,6 @@ def missing(line):
                 return name
         elif importlib.util.find_spec(NEEDS[name]) is None:
             return name
-        elif name == "JAX" and not tsvd._core.config()["xla"]:
-            return "the custom calls of XLA"
     return None
 
 

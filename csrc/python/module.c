@@ -19,15 +19,14 @@ config(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 
     tsvd_cuda_versions(&runtime, &driver);
     /* clang-format off */
-    return Py_BuildValue("{s:s,s:i,s:K,s:O,s:i,s:i,s:s,s:O}",
+    return Py_BuildValue("{s:s,s:i,s:K,s:O,s:i,s:i,s:s}",
                          "cpu_kernels", tsvd_cpu_kernels(),
                          "threads", tsvd_host_threads(),
                          "memory_free", (unsigned long long)tsvd_host_memory_available(),
                          "cuda_compiled", tsvd_cuda_compiled() ? Py_True : Py_False,
                          "cuda_runtime", runtime,
                          "cuda_driver", driver,
-                         "cuda_architectures", tsvd_cuda_architectures(),
-                         "xla", TSVD_WITH_XLA ? Py_True : Py_False);
+                         "cuda_architectures", tsvd_cuda_architectures());
     /* clang-format on */
 }
 
@@ -95,7 +94,8 @@ module_exec(PyObject *module)
         PyModule_AddFunctions(module, tsvdi_reduction_methods) < 0 ||
         PyModule_AddFunctions(module, tsvdi_cuda_methods) < 0 ||
         PyModule_AddFunctions(module, tsvdi_exchange_methods) < 0 ||
-        PyModule_AddFunctions(module, tsvdi_results_methods) < 0) {
+        PyModule_AddFunctions(module, tsvdi_results_methods) < 0 ||
+        PyModule_AddFunctions(module, tsvdi_xla_methods) < 0) {
         return -1;
     }
     state->Borrowed = tsvdi_borrowed_type(module);
@@ -109,11 +109,6 @@ module_exec(PyObject *module)
         PyModule_AddObjectRef(module, "Reduction", state->Reduction) < 0) {
         return -1;
     }
-#if TSVD_WITH_XLA
-    if (PyModule_AddFunctions(module, tsvdi_xla_methods) < 0) {
-        return -1;
-    }
-#endif
     linalg = PyImport_ImportModule("numpy.linalg");
     if (linalg == NULL) {
         return -1;

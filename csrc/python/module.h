@@ -15,7 +15,7 @@
  *     handles.c     handles of the core, kept for later calls
  *     cuda.c        devices and libraries
  *     scipy_blas.c  SciPy's BLAS
- *     xla.c         custom calls of XLA; built where jaxlib's headers are
+ *     xla.c         custom calls of XLA
  *
  * A file's functions are in a table that module.c adds to the module.
  */
@@ -68,7 +68,7 @@ extern const struct tuning_constant tsvdi_tuning_constants[];
 
 extern PyMethodDef tsvdi_options_methods[], tsvdi_svd_methods[], tsvdi_dense_methods[],
     tsvdi_inverse_methods[], tsvdi_reduction_methods[], tsvdi_cuda_methods[],
-    tsvdi_exchange_methods[], tsvdi_results_methods[];
+    tsvdi_exchange_methods[], tsvdi_results_methods[], tsvdi_xla_methods[];
 
 /* errors.c: turns a failure of the core into an exception; no other function does.  Returns NULL.
    On TSVD_ERR_INTERRUPTED options.check() has set the exception already, unless it has forked the
@@ -108,14 +108,5 @@ bool tsvdi_give_scipy_blas(module_state *state, tsvd_handle *handle);
 PyObject *tsvdi_reduction_type(PyObject *module);
 PyObject *tsvdi_options_type(PyObject *module);
 PyObject *tsvdi_options_names(void);
-
-/* Whether xla.c is built. */
-#ifndef TSVD_WITH_XLA
-#define TSVD_WITH_XLA 0
-#endif
-
-#if TSVD_WITH_XLA
-extern PyMethodDef tsvdi_xla_methods[];
-#endif
 
 #endif

@@ -1,21 +1,23 @@
 /*
- * tsvd._core: the SVD as a custom call of XLA, which python/tsvd/jax.py registers.
+ * tsvd._core: the SVD and the inverse as custom calls of XLA, which python/tsvd/jax.py registers.
  *
- * XLA calls a handler from threads of its own, without the GIL.  So nothing here but xla_handlers()
- * calls Python.  The interface is that of jaxlib's header xla/ffi/api/c_api.h:
+ * XLA calls a handler from threads of its own, without the GIL.  So nothing here but the functions
+ * for Python at the end calls Python.  The interface is that of python/xla_ffi.h.
  *
- *     arguments    d (batch..., n), e (batch..., n-1)
- *     results      L, s, R, or s alone, as of tsvd_svd()
- *     attributes   those of struct request
+ *     target           arguments                           results
+ *     tsvd_svd         d (batch..., n), e (batch..., n-1)  L, s, R, or s alone, as of tsvd_svd()
+ *     tsvd_dense_svd   a (batch..., m, n)                  U, S, Vh, or S alone
+ *     tsvd_inverse     a (batch..., n, n)                  X
+ *
+ * The attributes of a target are those that its `struct target` names.
  */
 #include "python/module.h"
+#include "python/xla_ffi.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <xla/ffi/api/c_api.h>
 
 /* What the handlers share.  It stays to the end of the process, as XLA keeps the handlers. */
 struct shared {
@@ -25,42 +27,60 @@ struct shared {
 
 static _Atomic(struct shared *) shared;
 
-/* The attributes of a call, all int64 but eps. */
+/* The attributes of a call, of all targets. */
 struct request {
-    int64_t lower, method, first, count, check_finite;
+    int64_t lower, method, first, count, check_finite, max_sweeps, refine;
     double eps;
+};
+
+enum { MOST_ARRAYS = 3 };
+
+/* A call: what it computes with. */
+struct operands {
+    tsvd_array in[MOST_ARRAYS], out[MOST_ARRAYS];
+    bool vectors; /* without them out[1] is the only result */
+};
+
+struct target {
+    const char *name;
+    const char *attributes[8]; /* the names of all of them; NULL at the end */
+    int inputs;
+    bool vectors; /* whether there may be vectors on both sides of the result */
+    tsvd_status (*compute)(tsvd_handle *handle, const struct operands *with,
+                           const tsvd_options *options, int refine, tsvd_error *error);
 };
 
 /* ---- errors ---- */
 
-static XLA_FFI_Error *
-fail(const XLA_FFI_Api *api, XLA_FFI_Error_Code code, const char *text)
+static struct xla_error *
+fail(const struct xla_api *api, enum xla_code code, const char *text)
 {
-    XLA_FFI_Error_Create_Args args = {XLA_FFI_Error_Create_Args_STRUCT_SIZE, NULL, text, code};
+    struct xla_error_args args = {XLA_SIZE(struct xla_error_args, code), NULL, text, code};
 
-    return api->XLA_FFI_Error_Create(&args);
+    return api->make_error(&args);
 }
 
-static XLA_FFI_Error *
-fail_as(const XLA_FFI_Api *api, tsvd_status status, const tsvd_error *error)
+static struct xla_error *
+fail_as(const struct xla_api *api, tsvd_status status, const tsvd_error *error)
 {
-    XLA_FFI_Error_Code code = XLA_FFI_Error_Code_INTERNAL;
+    enum xla_code code = XLA_INTERNAL;
     char text[sizeof error->text + 64];
 
     switch (status) {
     case TSVD_ERR_ARGUMENT:
     case TSVD_ERR_NONFINITE:
-        code = XLA_FFI_Error_Code_INVALID_ARGUMENT;
+    case TSVD_ERR_SINGULAR:
+        code = XLA_INVALID_ARGUMENT;
         break;
     case TSVD_ERR_MEMORY:
-        code = XLA_FFI_Error_Code_RESOURCE_EXHAUSTED;
+        code = XLA_RESOURCE_EXHAUSTED;
         break;
     case TSVD_ERR_UNSUPPORTED:
-        code = XLA_FFI_Error_Code_UNIMPLEMENTED;
+        code = XLA_UNIMPLEMENTED;
         break;
     case TSVD_ERR_NO_DEVICE:
     case TSVD_ERR_LIBRARY:
-        code = XLA_FFI_Error_Code_FAILED_PRECONDITION;
+        code = XLA_FAILED_PRECONDITION;
         break;
     default:
         break;
@@ -76,20 +96,48 @@ fail_as(const XLA_FFI_Api *api, tsvd_status status, const tsvd_error *error)
 
 /* ---- what XLA gives ---- */
 
-/* Copies an attribute to *value, of `size` bytes; returns whether it is there. */
-static bool
-get_attribute(const XLA_FFI_Attrs *attributes, const char *name, XLA_FFI_DataType dtype,
-              void *value, size_t size)
+/* Where a request has the attribute, an int64 unless it is eps; NULL: there is no such one. */
+static void *
+place_of(struct request *request, const char *name)
 {
-    for (int64_t i = 0; i < attributes->size; i++) {
-        const XLA_FFI_ByteSpan *span = attributes->names[i];
-        const XLA_FFI_Scalar *scalar = attributes->attrs[i];
+    const struct {
+        const char *name;
+        void *place;
+    } all[] = {
+        {"lower", &request->lower},
+        {"method", &request->method},
+        {"first", &request->first},
+        {"count", &request->count},
+        {"check_finite", &request->check_finite},
+        {"max_sweeps", &request->max_sweeps},
+        {"refine", &request->refine},
+        {"eps", &request->eps},
+    };
 
-        if (span->len == strlen(name) && memcmp(span->ptr, name, span->len) == 0) {
-            if (attributes->types[i] != XLA_FFI_AttrType_SCALAR || scalar->dtype != dtype) {
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (strcmp(all[i].name, name) == 0) {
+            return all[i].place;
+        }
+    }
+    return NULL;
+}
+
+/* Copies an attribute to the request; returns whether it is there, and of its type. */
+static bool
+get_attribute(const struct xla_attributes *attributes, const char *name, struct request *request)
+{
+    void *place = place_of(request, name);
+    const enum xla_dtype dtype = place == &request->eps ? XLA_F64 : XLA_S64;
+
+    for (int64_t i = 0; i < attributes->count; i++) {
+        const struct xla_string *given = attributes->names[i];
+        const struct xla_scalar *scalar = attributes->values[i];
+
+        if (given->length == strlen(name) && memcmp(given->text, name, given->length) == 0) {
+            if (attributes->kinds[i] != XLA_SCALAR || scalar->dtype != dtype) {
                 return false;
             }
-            memcpy(value, scalar->value, size);
+            memcpy(place, scalar->value, sizeof(int64_t));
             return true;
         }
     }
@@ -97,66 +145,122 @@ get_attribute(const XLA_FFI_Attrs *attributes, const char *name, XLA_FFI_DataTyp
 }
 
 static bool
-get_request(const XLA_FFI_Attrs *attributes, struct request *request)
+get_request(const struct target *target, const struct xla_attributes *attributes,
+            struct request *request)
 {
-    const struct {
-        const char *name;
-        int64_t *value;
-    } integers[] = {
-        {"lower", &request->lower},
-        {"method", &request->method},
-        {"first", &request->first},
-        {"count", &request->count},
-        {"check_finite", &request->check_finite},
-    };
+    int64_t count = 0;
 
-    for (size_t i = 0; i < sizeof integers / sizeof *integers; i++) {
-        if (!get_attribute(attributes, integers[i].name, XLA_FFI_DataType_S64, integers[i].value,
-                           sizeof *integers[i].value)) {
+    memset(request, 0, sizeof *request);
+    request->count = -1;
+    request->eps = -1;
+    for (; target->attributes[count] != NULL; count++) {
+        if (!get_attribute(attributes, target->attributes[count], request)) {
             return false;
         }
     }
-    return get_attribute(attributes, "eps", XLA_FFI_DataType_F64, &request->eps,
-                         sizeof request->eps);
+    return attributes->count == count;
+}
+
+static tsvd_dtype
+dtype_of(enum xla_dtype dtype)
+{
+    switch (dtype) {
+    case XLA_F64:
+        return TSVD_FLOAT64;
+    case XLA_F32:
+        return TSVD_FLOAT32;
+    case XLA_C128:
+        return TSVD_COMPLEX128;
+    case XLA_C64:
+        return TSVD_COMPLEX64;
+    default:
+        return (tsvd_dtype)0;
+    }
 }
 
 /* Describes a dense buffer; returns whether tsvd computes with such arrays. */
 static bool
-get_array(const XLA_FFI_Buffer *buffer, tsvd_space space, tsvd_array *array)
+get_array(const struct xla_arrays *arrays, int64_t index, tsvd_space space, tsvd_array *array)
 {
-    const bool single = buffer->dtype == XLA_FFI_DataType_F32;
+    const struct xla_buffer *buffer = arrays->arrays[index];
 
-    if ((!single && buffer->dtype != XLA_FFI_DataType_F64) || buffer->rank < 1 ||
+    if (arrays->kinds[index] != XLA_BUFFER || dtype_of(buffer->dtype) == 0 || buffer->rank < 1 ||
         buffer->rank > TSVD_MAX_DIMS) {
         return false;
     }
-    *array = tsvd_array_of(buffer->data, space, single ? TSVD_FLOAT32 : TSVD_FLOAT64,
-                           (int)buffer->rank, buffer->dims);
+    *array = tsvd_array_of(buffer->data, space, dtype_of(buffer->dtype), (int)buffer->rank,
+                           buffer->dims);
     return true;
 }
 
-/* The arrays of a call. */
-struct operands {
-    tsvd_array d, e, L, s, R;
-    bool vectors; /* without them L and R are not set */
-};
-
 static bool
-get_operands(const XLA_FFI_CallFrame *frame, tsvd_space space, struct operands *operands)
+get_operands(const struct target *target, const struct xla_frame *frame, tsvd_space space,
+             struct operands *operands)
 {
-    void *const *args = frame->args.args, *const *rets = frame->rets.rets;
+    const int64_t results = frame->results.count;
 
-    operands->vectors = frame->rets.size == 3;
-    if (frame->args.size != 2 || (frame->rets.size != 1 && frame->rets.size != 3)) {
+    operands->vectors = target->vectors && results == MOST_ARRAYS;
+    if (frame->arguments.count != target->inputs || (!operands->vectors && results != 1)) {
         return false;
     }
-    return get_array(args[0], space, &operands->d) && get_array(args[1], space, &operands->e) &&
-           get_array(rets[operands->vectors ? 1 : 0], space, &operands->s) &&
-           (!operands->vectors ||
-            (get_array(rets[0], space, &operands->L) && get_array(rets[2], space, &operands->R)));
+    for (int64_t i = 0; i < target->inputs; i++) {
+        if (!get_array(&frame->arguments, i, space, &operands->in[i])) {
+            return false;
+        }
+    }
+    for (int64_t i = 0; i < results; i++) {
+        if (!get_array(&frame->results, i, space, &operands->out[operands->vectors ? i : 1])) {
+            return false;
+        }
+    }
+    return true;
 }
 
-/* ---- the call ---- */
+/* ---- the calls ---- */
+
+static tsvd_status
+compute_svd(tsvd_handle *handle, const struct operands *with, const tsvd_options *options,
+            int refine, tsvd_error *error)
+{
+    const tsvd_array *out = with->out;
+
+    (void)refine;
+    return tsvd_svd(handle, &with->in[0], &with->in[1], options, with->vectors ? &out[0] : NULL,
+                    &out[1], with->vectors ? &out[2] : NULL, NULL, error);
+}
+
+static tsvd_status
+compute_dense_svd(tsvd_handle *handle, const struct operands *with, const tsvd_options *options,
+                  int refine, tsvd_error *error)
+{
+    const tsvd_array *out = with->out;
+
+    (void)refine;
+    return tsvd_dense_svd(handle, &with->in[0], options, with->vectors ? &out[0] : NULL, &out[1],
+                          with->vectors ? &out[2] : NULL, NULL, error);
+}
+
+static tsvd_status
+compute_inverse(tsvd_handle *handle, const struct operands *with, const tsvd_options *options,
+                int refine, tsvd_error *error)
+{
+    return tsvd_dense_inverse(handle, &with->in[0], options, refine, &with->out[1], NULL, error);
+}
+
+static const struct target svd_target = {
+    "tsvd_svd",  {"lower", "method", "first", "count", "check_finite", "eps", NULL}, 2, true,
+    compute_svd,
+};
+static const struct target dense_svd_target = {
+    "tsvd_dense_svd",
+    {"method", "first", "count", "check_finite", "max_sweeps", "eps", NULL},
+    1,
+    true,
+    compute_dense_svd,
+};
+static const struct target inverse_target = {
+    "tsvd_inverse", {"check_finite", "refine", NULL}, 1, false, compute_inverse,
+};
 
 /* Takes a handle of the device; returns NULL, with *error filled, on failure. */
 static tsvd_handle *
@@ -172,18 +276,11 @@ take_handle(const struct shared *with, int device, tsvd_error *error)
     return handle;
 }
 
-static tsvd_status
-compute(tsvd_handle *handle, const struct operands *with, const tsvd_options *options,
-        tsvd_error *error)
-{
-    return tsvd_svd(handle, &with->d, &with->e, options, with->vectors ? &with->L : NULL, &with->s,
-                    with->vectors ? &with->R : NULL, NULL, error);
-}
-
 /* On a CUDA device the call works on XLA's stream. */
 static tsvd_status
-compute_on(const struct shared *with, int device, void *stream, const struct operands *operands,
-           const tsvd_options *options, tsvd_error *error)
+compute_on(const struct target *target, const struct shared *with, int device, void *stream,
+           const struct operands *operands, const tsvd_options *options, int refine,
+           tsvd_error *error)
 {
     tsvd_handle *handle = take_handle(with, device, error);
     tsvd_status ret;
@@ -194,13 +291,13 @@ compute_on(const struct shared *with, int device, void *stream, const struct ope
     (void)tsvd_set_threads(handle, 0, NULL);
     if (device == TSVD_DEVICE_CPU) {
         (void)tsvdi_give_scipy_blas(with->state, handle);
-        ret = compute(handle, operands, options, error);
+        ret = target->compute(handle, operands, options, refine, error);
     } else {
         (void)tsvd_set_stream(handle, stream, NULL);
-        ret = compute(handle, operands, options, error);
+        ret = target->compute(handle, operands, options, refine, error);
         /* other handles may hold memory of the device */
         if (ret == TSVD_ERR_MEMORY && tsvdi_handles_drop(with->state) > 0) {
-            ret = compute(handle, operands, options, error);
+            ret = target->compute(handle, operands, options, refine, error);
         }
     }
     tsvdi_handle_keep(with->state, handle);
@@ -209,71 +306,93 @@ compute_on(const struct shared *with, int device, void *stream, const struct ope
 
 /* ---- handlers ---- */
 
-/* XLA asks for this once.  Without traits no call is recorded into a CUDA graph: the host takes
-   part in each. */
-static XLA_FFI_Error *
-tell_metadata(const XLA_FFI_CallFrame *frame)
+/* XLA asks for this once, and refuses versions that are newer than its own, or too old.  All of
+   the same major number are the same to what is used here. */
+static struct xla_error *
+tell_metadata(const struct xla_frame *frame)
 {
-    XLA_FFI_Metadata_Extension *extension =
-        (XLA_FFI_Metadata_Extension *)(void *)frame->extension_start;
-    XLA_FFI_Metadata *metadata = extension->metadata;
+    struct xla_metadata_extension *extension =
+        (struct xla_metadata_extension *)(void *)frame->extensions;
+    struct xla_version *version = &extension->metadata->version;
 
-    metadata->api_version.struct_size = XLA_FFI_Api_Version_STRUCT_SIZE;
-    metadata->api_version.extension_start = NULL;
-    metadata->api_version.major_version = XLA_FFI_API_MAJOR;
-    metadata->api_version.minor_version = XLA_FFI_API_MINOR;
-    metadata->traits = 0;
-    metadata->state_type_id.type_id = 0; /* no state */
+    version->size = XLA_SIZE(struct xla_version, minor_version);
+    version->extensions = NULL;
+    version->major_version = XLA_MAJOR;
+    version->minor_version = XLA_OLDEST_MINOR;
+    if (frame->api != NULL && frame->api->version.major_version == XLA_MAJOR) {
+        version->minor_version = frame->api->version.minor_version;
+    }
+    extension->metadata->traits = 0; /* the host takes part in each call */
     return NULL;
 }
 
-static XLA_FFI_Error *
-get_device(const XLA_FFI_CallFrame *frame, int *device, void **stream)
+/* The device where the first array with an entry lies; 0 if there is none. */
+static tsvd_status
+find_device(const struct target *target, const struct operands *operands, int *device,
+            tsvd_error *error)
 {
-    const XLA_FFI_Api *api = frame->api;
-    XLA_FFI_Stream_Get_Args of_stream = {XLA_FFI_Stream_Get_Args_STRUCT_SIZE, NULL, frame->ctx,
-                                         NULL};
-    XLA_FFI_DeviceOrdinal_Get_Args of_device = {XLA_FFI_DeviceOrdinal_Get_Args_STRUCT_SIZE, NULL,
-                                                frame->ctx, 0};
-    XLA_FFI_Error *error = NULL;
+    *device = 0;
+    for (int i = 0; i < target->inputs + MOST_ARRAYS; i++) {
+        const tsvd_array *array =
+            i < target->inputs ? &operands->in[i] : &operands->out[i - target->inputs];
 
-    if (api->struct_size < XLA_FFI_Api_STRUCT_SIZE) {
-        return fail(api, XLA_FFI_Error_Code_FAILED_PRECONDITION,
-                    "tsvd was built with a newer jaxlib: build it again");
+        if (array->data != NULL) {
+            return tsvd_cuda_device_of(array->data, device, error);
+        }
     }
-    error = api->XLA_FFI_Stream_Get(&of_stream);
-    if (error == NULL) {
-        error = api->XLA_FFI_DeviceOrdinal_Get(&of_device);
-    }
+    return TSVD_OK;
+}
+
+static struct xla_error *
+get_device(const struct target *target, const struct xla_frame *frame,
+           const struct operands *operands, int *device, void **stream)
+{
+    const struct xla_api *api = frame->api;
+    struct xla_stream_args of_stream = {XLA_SIZE(struct xla_stream_args, stream), NULL,
+                                        frame->context, NULL};
+    struct xla_device_args of_device = {XLA_SIZE(struct xla_device_args, device), NULL,
+                                        frame->context, 0};
+    struct xla_error *error = api->get_stream(&of_stream);
+    tsvd_error text;
+
     *stream = of_stream.stream;
-    *device = of_device.device_ordinal;
+    if (error != NULL) {
+        return error;
+    }
+    if (api->size < XLA_SIZE(struct xla_api, get_device)) {
+        const tsvd_status status = find_device(target, operands, device, &text);
+
+        return status == TSVD_OK ? NULL : fail_as(api, status, &text);
+    }
+    error = api->get_device(&of_device);
+    *device = of_device.device;
     return error;
 }
 
-static XLA_FFI_Error *
-execute(XLA_FFI_CallFrame *frame, tsvd_space space)
+static struct xla_error *
+execute(const struct target *target, struct xla_frame *frame, tsvd_space space)
 {
-    const XLA_FFI_Api *api = frame->api;
+    const struct xla_api *api = frame->api;
     tsvd_options options = tsvd_options_default();
     struct operands operands;
     struct request request;
-    XLA_FFI_Error *error = NULL;
+    struct xla_error *error = NULL;
     tsvd_error text;
     tsvd_status status;
     void *stream = NULL;
     int device = TSVD_DEVICE_CPU;
 
-    if (frame->extension_start != NULL &&
-        frame->extension_start->type == XLA_FFI_Extension_Metadata) {
+    if (frame->extensions != NULL && frame->extensions->type == XLA_EXTENSION_METADATA) {
         return tell_metadata(frame);
     }
-    if (frame->stage != XLA_FFI_ExecutionStage_EXECUTE || !get_operands(frame, space, &operands) ||
-        !get_request(&frame->attrs, &request)) {
-        return fail(api, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+    memset(&operands, 0, sizeof operands);
+    if (frame->stage != XLA_EXECUTE || !get_operands(target, frame, space, &operands) ||
+        !get_request(target, &frame->attributes, &request)) {
+        return fail(api, XLA_INVALID_ARGUMENT,
                     "tsvd: the call is not one of tsvd.jax of this version");
     }
     if (space == TSVD_CUDA) {
-        error = get_device(frame, &device, &stream);
+        error = get_device(target, frame, &operands, &device, &stream);
         if (error != NULL) {
             return error;
         }
@@ -283,21 +402,49 @@ execute(XLA_FFI_CallFrame *frame, tsvd_space space)
     options.first = request.first;
     options.count = request.count;
     options.check_finite = request.check_finite != 0;
+    options.max_sweeps = request.max_sweeps;
     options.eps = request.eps;
-    status = compute_on(atomic_load(&shared), device, stream, &operands, &options, &text);
+    status = compute_on(target, atomic_load(&shared), device, stream, &operands, &options,
+                        request.refine != 0, &text);
     return status == TSVD_OK ? NULL : fail_as(api, status, &text);
 }
 
-static XLA_FFI_Error *
-execute_on_cpu(XLA_FFI_CallFrame *frame)
+/* A handler has no argument of its own: there is one for each target and space. */
+
+static struct xla_error *
+svd_on_cpu(struct xla_frame *frame)
 {
-    return execute(frame, TSVD_HOST);
+    return execute(&svd_target, frame, TSVD_HOST);
 }
 
-static XLA_FFI_Error *
-execute_on_cuda(XLA_FFI_CallFrame *frame)
+static struct xla_error *
+svd_on_cuda(struct xla_frame *frame)
 {
-    return execute(frame, TSVD_CUDA);
+    return execute(&svd_target, frame, TSVD_CUDA);
+}
+
+static struct xla_error *
+dense_svd_on_cpu(struct xla_frame *frame)
+{
+    return execute(&dense_svd_target, frame, TSVD_HOST);
+}
+
+static struct xla_error *
+dense_svd_on_cuda(struct xla_frame *frame)
+{
+    return execute(&dense_svd_target, frame, TSVD_CUDA);
+}
+
+static struct xla_error *
+inverse_on_cpu(struct xla_frame *frame)
+{
+    return execute(&inverse_target, frame, TSVD_HOST);
+}
+
+static struct xla_error *
+inverse_on_cuda(struct xla_frame *frame)
+{
+    return execute(&inverse_target, frame, TSVD_CUDA);
 }
 
 /* ---- Python ---- */
@@ -331,40 +478,53 @@ share(PyObject *module)
     return 0;
 }
 
+/* Adds a handler, as a capsule, to the dict of a target. */
+static int
+add_handler(PyObject *of_target, const char *platform, xla_handler *handler)
+{
+    PyObject *capsule = PyCapsule_New((void *)handler, "xla._CUSTOM_CALL_TARGET", NULL);
+    const int ret = capsule == NULL ? -1 : PyDict_SetItemString(of_target, platform, capsule);
+
+    Py_XDECREF(capsule);
+    return ret;
+}
+
 PyDoc_STRVAR(xla_handlers_doc,
              "xla_handlers()\n--\n\n"
-             "The handlers of the custom call, capsules by the platforms of XLA.  New handles of\n"
-             "CUDA devices look for cuBLAS where cuda_library_paths() was told before.");
+             "For each target of custom calls a dict: the handlers, capsules by the platforms of\n"
+             "XLA.  New handles of CUDA devices look for cuBLAS where cuda_library_paths() was\n"
+             "told before.");
 
 static PyObject *
 xla_handlers(PyObject *module, PyObject *Py_UNUSED(ignored))
 {
     const struct {
-        const char *platform;
-        XLA_FFI_Handler *handler;
-    } all[] = {{"cpu", execute_on_cpu}, {"CUDA", execute_on_cuda}};
+        const struct target *target;
+        xla_handler *on_cpu, *on_cuda;
+    } all[] = {
+        {&svd_target, svd_on_cpu, svd_on_cuda},
+        {&dense_svd_target, dense_svd_on_cpu, dense_svd_on_cuda},
+        {&inverse_target, inverse_on_cpu, inverse_on_cuda},
+    };
     PyObject *handlers = share(module) < 0 ? NULL : PyDict_New();
     int ret = handlers == NULL ? -1 : 0;
 
-    for (size_t i = 0; i < (tsvd_cuda_compiled() ? 2 : 1) && ret == 0; i++) {
-        PyObject *capsule = PyCapsule_New((void *)all[i].handler, "xla._CUSTOM_CALL_TARGET", NULL);
+    for (size_t i = 0; i < sizeof all / sizeof *all && ret == 0; i++) {
+        PyObject *of_target = PyDict_New();
 
-        ret = capsule == NULL ? -1 : PyDict_SetItemString(handlers, all[i].platform, capsule);
-        Py_XDECREF(capsule);
+        ret = of_target == NULL ? -1 : add_handler(of_target, "cpu", all[i].on_cpu);
+        if (ret == 0 && tsvd_cuda_compiled()) {
+            ret = add_handler(of_target, "CUDA", all[i].on_cuda);
+        }
+        if (ret == 0) {
+            ret = PyDict_SetItemString(handlers, all[i].target->name, of_target);
+        }
+        Py_XDECREF(of_target);
     }
     if (ret < 0) {
         Py_CLEAR(handlers);
     }
     return handlers;
-}
-
-PyDoc_STRVAR(xla_version_doc, "xla_version()\n--\n\n"
-                              "The version (major, minor) of the interface that handlers name.");
-
-static PyObject *
-xla_version(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
-{
-    return Py_BuildValue("(ii)", XLA_FFI_API_MAJOR, XLA_FFI_API_MINOR);
 }
 
 PyDoc_STRVAR(load_blas_doc, "load_blas()\n--\n\n"
@@ -382,7 +542,6 @@ load_blas(PyObject *module, PyObject *Py_UNUSED(ignored))
 
 PyMethodDef tsvdi_xla_methods[] = {
     {"xla_handlers", xla_handlers, METH_NOARGS, xla_handlers_doc},
-    {"xla_version", xla_version, METH_NOARGS, xla_version_doc},
     {"load_blas", load_blas, METH_NOARGS, load_blas_doc},
     {NULL, NULL, 0, NULL},
 };

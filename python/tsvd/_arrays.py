@@ -288,7 +288,16 @@ def maker_on_host(x):
     """As _from_dlpack, for an array of the host; None: results are NumPy's."""
     if library_of(x) == "torch":
         return sys.modules["torch"].from_numpy
-    return _from_dlpack(x) if hasattr(x, "__dlpack_device__") else None
+    make = _from_dlpack(x) if hasattr(x, "__dlpack_device__") else None
+    if make is not None and library_of(x) == "jax":
+        return functools.partial(_beside, make, x.devices())
+    return make
+
+
+def _beside(make, devices, result):
+    """An array of JAX on the device of the input: JAX may have several on the host."""
+    made = make(result)
+    return made if made.devices() == devices else sys.modules["jax"].device_put(made, *devices)
 
 
 def as_numpy(name, x):

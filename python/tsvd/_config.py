@@ -119,7 +119,7 @@ def show_config(mode: Literal["stdout", "dicts"] = "stdout") -> dict[str, Any] |
     --------
     >>> import tsvd
     >>> sorted(tsvd.show_config(mode="dicts"))
-    ['CPU', 'CUDA', 'JAX', 'Versions']
+    ['CPU', 'CUDA', 'Versions']
     """
     if mode not in ("stdout", "dicts"):
         raise ValueError(f'mode must be "stdout" or "dicts", not {mode!r}')
@@ -164,7 +164,6 @@ def _facts() -> dict[str, Any]:
             "BLAS": _blas(),
         },
         "CUDA": cuda,
-        "JAX": {"custom calls": "compiled in" if config["xla"] else "not compiled in"},
     }
 
 

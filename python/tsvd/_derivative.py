@@ -179,6 +179,14 @@ def dense_adjoint(xp, U, s, V, gU, gs, gV):
     return gA
 
 
+# ---- the inverse X of A ----
+
+
+def inverse_tangent(X, dA):
+    """The tangent of X."""
+    return -(X @ dA @ X)
+
+
 # ---- the pseudo-inverse X of A, and least squares, where the rank is constant ----
 
 

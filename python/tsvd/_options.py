@@ -91,7 +91,7 @@ def checked(
     if eps is not None:
         eps = eps_number(eps)
     if max_sweeps is not None:
-        max_sweeps = _integer("max_sweeps", max_sweeps, 1, INT64_MAX)
+        max_sweeps = integer("max_sweeps", max_sweeps, 1, INT64_MAX)
     if threads is not None:
         check_threads(threads)
     known = None if tuning is None else knobs(tuning)
@@ -122,7 +122,7 @@ def eps_number(eps):
     return eps
 
 
-def _integer(name, value, least, largest):
+def integer(name, value, least, largest):
     try:
         number = operator.index(value)
     except TypeError:
@@ -142,7 +142,7 @@ def knobs(tuning):
         if name not in _KNOBS:
             raise ValueError(f"unknown tuning knob {name!r}; use {', '.join(_KNOBS)}")
     return {
-        name: _integer(f"tuning[{name!r}]", tuning[name], least, largest)
+        name: integer(f"tuning[{name!r}]", tuning[name], least, largest)
         for name, (least, largest) in _KNOBS.items()
         if name in tuning
     }
@@ -150,7 +150,7 @@ def knobs(tuning):
 
 def check_threads(threads):
     if threads is not None:
-        _integer("threads", threads, 1, _INT_MAX)
+        integer("threads", threads, 1, _INT_MAX)
 
 
 def check_progress(progress):

@@ -1,63 +1,41 @@
-"""`tsvd.svd` and `tsvd.svdvals` for JAX: within `jax.jit`, `jax.vmap` and derivatives.
+"""The SVD and the inverse for JAX: within `jax.jit`, `jax.vmap`, `jax.shard_map` and derivatives.
 
     import tsvd.jax
     jax.grad(lambda d: tsvd.jax.svdvals(d, e).sum())(d)
+    jax.jit(tsvd.jax.linalg_svd)(a)
 
-Importing tsvd does not import this module. It needs a tsvd that was built where jaxlib was
-installed. XLA calls the C core itself, on the device of d and e and, on a GPU, on XLA's stream.
+`svd` and `svdvals` are those of bidiagonal matrices; `linalg_svd`, `linalg_svdvals` and `inv` take
+dense ones. `linalg` has the functions of `jax.numpy.linalg` that rest on the SVD, and `enable` lets
+JAX's own run on tsvd.
+
+Importing tsvd does not import this module. XLA calls the C core itself, on the device of the
+arguments and, on a GPU, on XLA's stream.
 """
 
 from __future__ import annotations
 
 import functools
-import re
-from pathlib import Path
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import _core, _derivative, _libraries
+from . import _core, _derivative, _jax_call
+from . import _jax_linalg as linalg
+from ._jax_dense import (
+    default_dtype,
+    formulas,
+    index_range_of,
+    inv,
+    linalg_svd,
+    linalg_svdvals,
+)
+from ._jax_enable import disable, enable
 from ._options import eps_number, method_number
-from ._selection import index_range
 from ._types import SVDResult
 
-__all__ = ["svd", "svdvals"]
-
-if not hasattr(_core, "xla_handlers"):
-    raise ImportError(
-        "this tsvd was built without jaxlib, which tsvd.jax needs. Its wheels hold what is needed: "
-        "pip install tsvd. From the sources, install jaxlib, scikit-build-core and NumPy, and then "
-        "tsvd with: pip install --no-build-isolation ."
-    )
-
-if not hasattr(jax, "ffi"):
-    raise ImportError(f"tsvd.jax needs jax.ffi, which JAX {jax.__version__} does not have")
-
-
-def _refuse_newer(built):
-    """Refuses a tsvd whose XLA interface, of version `built`, is newer than that of jaxlib.
-
-    Once its handlers were registered, JAX would have no device in the whole process.
-    """
-    try:
-        header = Path(jax.ffi.include_dir(), "xla/ffi/api/c_api.h").read_text()
-    except OSError:
-        return
-    parts = [re.search(rf"define XLA_FFI_API_{x} (\d+)", header) for x in ("MAJOR", "MINOR")]
-    if all(parts) and built > (known := tuple(int(x[1]) for x in parts)):
-        raise ImportError(
-            "this tsvd was built with a newer jaxlib than the one installed: XLA's interface has "
-            f"version {built[0]}.{built[1]} there and {known[0]}.{known[1]} here; update jaxlib, "
-            "or build tsvd from its sources beside it: pip install --no-build-isolation ."
-        )
-
-
-_refuse_newer(_core.xla_version())
-_libraries.prepare_cuda()
-for _platform, _handler in _core.xla_handlers().items():
-    jax.ffi.register_ffi_target("tsvd_svd", _handler, platform=_platform)
+__all__ = ["disable", "enable", "inv", "linalg", "linalg_svd", "linalg_svdvals", "svd", "svdvals"]
 
 
 class _Options(NamedTuple):
@@ -149,9 +127,7 @@ def svd(
     """
     d, e = _operands(d, e)
     options = _options(d, lower, method, eps, check_finite, select, select_range, True)
-    if d.shape[-1] > 512:
-        _load_blas()
-    return SVDResult(*_svd(d, e, options))
+    return SVDResult(*_compiled_svd(d, e, options))
 
 
 def svdvals(
@@ -203,16 +179,13 @@ def svdvals(
     """
     d, e = _operands(d, e)
     options = _options(d, lower, method, eps, check_finite, select, select_range, False)
-    if d.shape[-1] > 512:
-        _load_blas()  # derivatives may come
-    return _svdvals(d, e, options)
+    return _compiled_svdvals(d, e, options)
 
 
 def _operands(d, e):
     """d and e as arrays of one dtype and one batch shape."""
     d, e = jnp.asarray(d), jnp.asarray(e)
-    real = jnp.zeros(0).dtype  # the default type
-    d, e = (x.astype(real) if x.dtype.kind in "iub" else x for x in (d, e))
+    d, e = (x.astype(default_dtype()) if x.dtype.kind in "iub" else x for x in (d, e))
     for name, x in (("d", d), ("e", e)):
         if x.dtype not in (np.float32, np.float64):
             raise TypeError(f"{name} has dtype {x.dtype}; tsvd computes float64 and float32")
@@ -224,53 +197,34 @@ def _operands(d, e):
             f"e must have {max(n - 1, 0)} entries along its last dimension, as d has {n}, "
             f"not {e.shape[-1]}"
         )
-    dtype = jnp.promote_types(d.dtype, e.dtype)
-    batch = jnp.broadcast_shapes(d.shape[:-1], e.shape[:-1])
-    return tuple(jnp.broadcast_to(x.astype(dtype), (*batch, x.shape[-1])) for x in (d, e))
+    # To ask JAX for what is there already takes a millisecond.
+    if d.dtype != e.dtype:
+        dtype = jnp.promote_types(d.dtype, e.dtype)
+        d, e = d.astype(dtype), e.astype(dtype)
+    if d.shape[:-1] != e.shape[:-1]:
+        batch = jnp.broadcast_shapes(d.shape[:-1], e.shape[:-1])
+        d, e = (jnp.broadcast_to(x, (*batch, x.shape[-1])) for x in (d, e))
+    return _jax_call.vary_alike(d, e)
 
 
 def _options(d, lower, method, eps, check_finite, select, select_range, vectors):
     number = method_number(method, vectors)
     eps = eps_number(eps)
-    first, count = 0, -1
-    if select == "v":
-        raise NotImplementedError(
-            'select="v": how many values an interval holds is not known before they are computed; '
-            'use select="i"'
-        )
-    if select not in ("a", "i"):
-        raise ValueError(f'select must be "a" or "i", not {select!r}')
-    if (select == "i") != (select_range is not None):
-        raise ValueError('select_range and select="i" belong together')
-    if select == "i":
-        first, last = index_range(select_range, d.shape[-1])
-        count = last - first + 1
+    first, count = index_range_of(select, select_range, d.shape[-1])
     return _Options(int(bool(lower)), number, float(eps), int(bool(check_finite)), first, count)
 
 
-@functools.cache
-def _load_blas():
-    """Gives handlers the BLAS of SciPy, which they use for large matrices if it is there."""
-    try:
-        _core.load_blas()
-    except ImportError:
-        pass
-
-
 def _call(d, e, options, vectors):
-    """The custom call: (L, s, R), or (s,)."""
-    *batch, n = d.shape
+    """(L, s, R), or (s,)."""
+    n = d.shape[-1]
     part = options.part(n)
     k = part.stop - part.start
-    shapes = [(*batch, n, k), (*batch, k), (*batch, k, n)] if vectors else [(*batch, k)]
-    call = jax.ffi.ffi_call(
-        "tsvd_svd",
-        [jax.ShapeDtypeStruct(shape, d.dtype) for shape in shapes],
-        vmap_method="broadcast_all",
-    )
-    numbers = options._asdict()
-    eps = np.float64(numbers.pop("eps"))
-    return call(d, e, eps=eps, **{name: np.int64(x) for name, x in numbers.items()})
+    shapes = [(n, k), (k,), (k, n)] if vectors else [(k,)]
+    results = [(shape, d.dtype) for shape in shapes]
+    return _jax_call.call("tsvd_svd", (d, e), 1, results, **options._asdict())
+
+
+# Each function with derivatives is compiled, as to trace a call takes a millisecond or more.
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
@@ -278,10 +232,13 @@ def _svd(d, e, options):
     return tuple(_call(d, e, options, True))
 
 
+_compiled_svd = jax.jit(_svd, static_argnums=2)
+
+
 @_svd.defjvp
 def _svd_jvp(options, primals, tangents):
     """From all values; JAX transposes it for reverse mode."""
-    everything = _svd(*primals, options._replace(first=0, count=-1))
+    everything = _compiled_svd(*primals, options._replace(first=0, count=-1))
     part = options.part(primals[0].shape[-1])
     return tuple(
         (L[..., part], s[..., part], R[..., part, :])
@@ -291,9 +248,10 @@ def _svd_jvp(options, primals, tangents):
 
 @functools.partial(jax.jit, static_argnames="lower")  # one computation, where nothing else is
 def _tangents(L, s, R, dd, de, lower):
-    ds = _derivative.values_tangent(L, R.mT, dd, de, lower)
-    dL, dV = _derivative.vectors_tangent(jnp, L, s, R.mT, dd, de, lower, linear=True)
-    return dL, ds, dV.mT
+    with formulas():
+        ds = _derivative.values_tangent(L, R.mT, dd, de, lower)
+        dL, dV = _derivative.vectors_tangent(jnp, L, s, R.mT, dd, de, lower, linear=True)
+        return dL, ds, dV.mT
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(2,))
@@ -301,8 +259,11 @@ def _svdvals(d, e, options):
     return _call(d, e, options, False)[0]
 
 
+_compiled_svdvals = jax.jit(_svdvals, static_argnums=2)
+
+
 @_svdvals.defjvp
 def _svdvals_jvp(options, primals, tangents):
     # A method for values alone has no vectors.
-    L, s, R = _svd(*primals, options._replace(method=_core.METHODS["auto"]))
+    L, s, R = _compiled_svd(*primals, options._replace(method=_core.METHODS["auto"]))
     return s, _derivative.values_tangent(L, R.mT, *tangents, options.lower)

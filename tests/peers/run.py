@@ -8,6 +8,7 @@
     tests/peers/run.py cupy FOLDER            of CuPy, in its unpacked sdist; needs CuPy and a GPU
     tests/peers/run.py jax FOLDER             of JAX, in a checkout of the installed release; needs
                                               absl-py
+    tests/peers/run.py jax_linalg FOLDER      the same, with the functions of tsvd.jax.linalg
     tests/peers/run.py torch                  PyTorch's samples, opinfo.py; needs expecttest
 
 Further arguments go to pytest. The exit status is pytest's.
@@ -221,33 +222,41 @@ def run_cupy(folder, *arguments):
 # ---- JAX ----
 
 
-def run_jax(folder, *arguments):
-    """The tests of linalg_test.py with SVD or Pinv in their names; JAX itself skips some of them.
+JAX_TESTS = "SVD or Svd or Pinv or Cond or MatrixRank or Lstsq or SingularValues"
 
-    The primitive that JAX calls LAPACK by calls tsvd on the host instead. Derivatives, jit and vmap
-    are JAX's own and use its results.
-    """
+
+def _set_up_jax():
     os.environ.update(JAX_PLATFORMS="cpu", JAX_ENABLE_X64="1")
     os.environ.setdefault("JAX_NUM_GENERATED_CASES", "20")  # of each test
-    import jax
-    from jax._src.interpreters import mlir
-    from jax._src.lax.linalg import svd_p
+    import tsvd.jax
 
-    def lowered(context, a, *, full_matrices, compute_uv, **_):
-        results = [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in context.avals_out]
+    return tsvd.jax
 
-        def on_host(a):
-            result = linalg.svd(np.asarray(a), full_matrices, compute_uv, check_finite=False)
-            return (result.S, result.U, result.Vh) if compute_uv else (result,)
 
-        def call(a):
-            return jax.pure_callback(on_host, results, a)
+def run_jax(folder, *arguments):
+    """The tests of linalg_test.py of what rests on the SVD; JAX itself skips some of them.
 
-        return mlir.lower_fun(call, multiple_results=True)(context, a)
-
-    mlir.register_lowering(svd_p, lowered, platform="cpu")
+    JAX's SVD runs on tsvd. Derivatives, jit and vmap are JAX's own and use its results.
+    """
+    _set_up_jax().enable()
     tests = Path(folder).resolve() / "tests" / "linalg_test.py"
-    return Peer().run(tests, "-k", "SVD or Pinv", *arguments)
+    return Peer().run(tests, "-k", JAX_TESTS, *arguments)
+
+
+def run_jax_linalg(folder, *arguments):
+    """The same, and svd_test.py, with the functions of tsvd.jax.linalg and their derivatives."""
+    ours = _set_up_jax().linalg
+    import jax.numpy
+    from jax._src.tpu.linalg import svd as module  # whose function svd_test.py is of
+
+    def svd(a, full_matrices, compute_uv=True, hermitian=False):
+        return ours.svd(a, full_matrices, compute_uv, hermitian)
+
+    module.svd = svd
+    for name in ours.__all__:
+        setattr(jax.numpy.linalg, name, getattr(ours, name))
+    tests = (Path(folder).resolve() / "tests" / f"{name}_test.py" for name in ("linalg", "svd"))
+    return Peer().run(*tests, "-k", JAX_TESTS, *arguments)
 
 
 # ---- PyTorch ----
@@ -264,6 +273,7 @@ PEERS = {
     "array_api": run_array_api,
     "cupy": run_cupy,
     "jax": run_jax,
+    "jax_linalg": run_jax_linalg,
     "torch": run_torch,
 }
 
