@@ -238,7 +238,7 @@ def _is_ours(a, driver):
     No size is left to PyTorch as too small. [measured, 2 threads of an x86-64 machine, PyTorch
     2.15] To enter Python takes 8 us. So a single matrix of order 2 to 20 with vectors, or to 40 for
     values alone, takes that much longer than without `enable`. Once in Python, to hand it back
-    would take 0.9 to 2.5 times as long as to compute it. On an H200 tsvd is ahead in all that
+    takes about as long as to compute it, or longer. On an H200 tsvd is ahead in all that
     benchmarks/results has.
     """
     if a.dtype not in _TYPES or a.ndim < 2 or a.numel() == 0 or driver not in _DRIVERS:
