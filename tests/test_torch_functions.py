@@ -456,3 +456,28 @@ def test_cuda_of_host_tensors(cuda):
         (found[0] if isinstance(found, tuple) else found).sum().backward()
     linalg_low_rank(a, 3, device="cuda").sum().backward()
     assert a.grad.device.type == "cpu" and a.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("wants_gradient", [False, True])
+def test_autocast_makes_no_half_precision(wants_gradient):
+    a = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)).requires_grad_(wants_gradient)
+    b = torch.ones(6, 1)
+    functions = {
+        "pinv": linalg_pinv,
+        "polar": lambda a: linalg_polar(a)[0],
+        "low_rank": lambda a: linalg_low_rank(a, 2),
+        "nuclear norm": linalg_nuclear_norm,
+        "lstsq": lambda a: linalg_lstsq(a, b)[0],
+    }
+    if not wants_gradient:
+        functions |= {
+            "linalg.pinv": linalg.pinv,
+            "linalg.polar": lambda a: linalg.polar(a)[0],
+            "linalg.low_rank": lambda a: linalg.low_rank(a, 2),
+            "linalg.lstsq": lambda a: linalg.lstsq(a, b)[0],
+        }
+    for name, function in functions.items():
+        with torch.autocast("cpu"):
+            found = function(a)
+        assert found.dtype == torch.float32, name
+        torch.testing.assert_close(found, function(a))

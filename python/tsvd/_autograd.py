@@ -9,7 +9,7 @@ import torch
 from torch._functorch import pyfunctorch
 from torch.autograd import forward_ad
 
-from . import _arrays
+from . import _arrays, _space
 from ._selection import index_range
 
 # The select_range of an interval that holds no value.
@@ -38,7 +38,8 @@ def differentiable(function):
 def apply(function, *arguments):
     """Calls a differentiable function, within a graph of torch.compile or without one."""
     if not torch.compiler.is_compiling():
-        return function.whole.apply(*arguments)
+        with _space.own_precision():
+            return function.whole.apply(*arguments)
     if _is_first_order():
         return function.reverse.apply(*arguments)
     return _outside_graphs(function.whole, *arguments)

@@ -26,16 +26,21 @@ _FAR = {EPS["float32"]: 24, EPS["float64"]: 200}
 _SMALL = 64
 
 
+def own_precision():
+    """Where PyTorch's autocast does not turn products into half precision."""
+    torch, stack = sys.modules.get("torch"), contextlib.ExitStack()
+    for kind in ("cpu", "cuda"):
+        if torch is not None and torch.is_autocast_enabled(kind):
+            stack.enter_context(torch.autocast(kind, enabled=False))
+    return stack
+
+
 def in_own_precision(function):
-    """A function whose products PyTorch's autocast must not turn into half precision."""
+    """Decorates a function that computes so."""
 
     @functools.wraps(function)
     def call(*arguments, **options):
-        torch = sys.modules.get("torch")
-        on = [kind for kind in ("cpu", "cuda") if torch and torch.is_autocast_enabled(kind)]
-        with contextlib.ExitStack() as stack:
-            for kind in on:
-                stack.enter_context(torch.autocast(kind, enabled=False))
+        with own_precision():
             return function(*arguments, **options)
 
     return call
