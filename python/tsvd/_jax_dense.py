@@ -97,10 +97,9 @@ def linalg_svd(
     Derivatives of any order, in reverse and in forward mode. Complex gradients are
     those of JAX, the conjugates of PyTorch's. Complex vectors are determined up to a
     phase of each pair: the derivative of a loss that depends on the phases is of no
-    meaning, as that of `jax.numpy.linalg.svd`. Two values count as equal if they
-    differ by no more than ``(8 + k/8) eps`` of the largest one, with k the smaller of
-    m and n, and a value as zero if it is no larger. If m and n differ, derivatives of
-    vectors also have the terms ``1/S[k]``, which are left out where a value is zero.
+    meaning, as that of `jax.numpy.linalg.svd`. Which terms are left out where values are
+    equal or zero is said at `svd`. If m and n differ, derivatives of vectors also have
+    the terms ``1/S[k]``, which are left out where a value is exactly zero.
 
     What `svd` says of memory on a GPU and of Ctrl-C holds here too.
 

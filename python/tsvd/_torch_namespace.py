@@ -22,9 +22,16 @@ import warnings
 import numpy as np
 import torch
 
-from . import _arrays, _dense, _space
+from . import _arrays, _dense, _derivative, _space
 from . import linalg as _linalg
-from ._autograd import may_want_derivative, number, outer_tangents, outside_graphs, primals
+from ._autograd import (
+    in_front,
+    may_want_derivative,
+    number,
+    outer_tangents,
+    outside_graphs,
+    primals,
+)
 from ._torch_layout import laid_out
 from ._torch_linalg import linalg_svd, linalg_svdvals
 from ._torch_solutions import linalg_lstsq, linalg_pinv
@@ -280,17 +287,17 @@ class _Inverse(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gX):
         (X,) = ctx.saved_tensors
-        return -X.mH @ gX @ X.mH
+        return _derivative.inverse_tangent(X.mH, gX)
 
     @staticmethod
     def jvp(ctx, da):
         with outer_tangents():
             X, da = primals((*ctx.saved_tensors, da))
-            return -X @ da @ X
+            return _derivative.inverse_tangent(X, da)
 
     @staticmethod
     def vmap(info, in_dims, a):
-        return _Inverse.apply(a.movedim(in_dims[0], 0)), 0
+        return _Inverse.apply(in_front(a, in_dims[0], info.batch_size)), 0
 
 
 @_as_torch

@@ -114,6 +114,14 @@ def _sizes(a):
     return tuple(a.shape[:-2]), *a.shape[-2:], min(a.shape[-2:])
 
 
+def _factors(a, k=None):
+    """U, S and Vh of k values; None: of all."""
+    batch, m, n, p = _sizes(a)
+    k = p if k is None else k
+    S = a.new_empty((*batch, k), dtype=a.dtype.to_real())
+    return a.new_empty((*batch, m, k)), S, a.new_empty((*batch, k, n))
+
+
 @_operator(
     f"linalg_svd(Tensor a, *, {_METHOD}, {_PART}, {_OPTIONS}) -> (Tensor U, Tensor S, Tensor Vh)"
 )
@@ -122,10 +130,7 @@ def linalg_svd():
         return linalg.svd(a, full_matrices=False, **options)
 
     def shapes(a, select_range=None, **_):
-        batch, m, n, p = _sizes(a)
-        k = _count(p, select_range)
-        S = a.new_empty((*batch, k), dtype=a.dtype.to_real())
-        return a.new_empty((*batch, m, k)), S, a.new_empty((*batch, k, n))
+        return _factors(a, _count(_sizes(a)[-1], select_range))
 
     return compute, shapes
 
@@ -133,8 +138,7 @@ def linalg_svd():
 @_operator(f"linalg_svdvals(Tensor a, *, {_METHOD}, {_PART}, {_OPTIONS}) -> Tensor")
 def linalg_svdvals():
     def shapes(a, select_range=None, **_):
-        batch, _, _, p = _sizes(a)
-        return a.new_empty((*batch, _count(p, select_range)), dtype=a.dtype.to_real())
+        return _factors(a, _count(_sizes(a)[-1], select_range))[1]
 
     return linalg.svdvals, shapes
 
@@ -187,16 +191,9 @@ def linalg_polar():
         return U, P, *factors
 
     def shapes(a, side, **_):
-        batch, m, n, p = _sizes(a)
+        batch, m, n, _ = _sizes(a)
         order = n if side == "right" else m
-        P = a.new_empty((*batch, order, order))
-        s = a.new_empty((*batch, p), dtype=a.dtype.to_real())
-        return (
-            a.new_empty((*batch, m, n)),
-            P,
-            a.new_empty((*batch, m, p)),
-            s,
-            a.new_empty((*batch, p, n)),
-        )
+        U, P = a.new_empty((*batch, m, n)), a.new_empty((*batch, order, order))
+        return U, P, *_factors(a)
 
     return compute, shapes
