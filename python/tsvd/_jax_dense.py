@@ -274,6 +274,11 @@ def index_range_of(select, select_range, order):
     return first, last - first + 1
 
 
+def part_of(options, order):
+    """The indices of the selected values, of `order` values in all."""
+    return slice(options.first, order if options.count < 0 else options.first + options.count)
+
+
 def smaller(m, n):
     """The smaller of two sizes. Of symbolic ones, one order may be known and the other not."""
     if isinstance(m, int) and isinstance(n, int):
@@ -324,9 +329,7 @@ def _dense_svd_jvp(options, full, primals, tangents):
             "derivative: use full_matrices=False"
         )
     everything = dense_svd(a, options._replace(first=0, count=-1), False)
-    k = smaller(*a.shape[-2:])
-    end = k if options.count < 0 else options.first + options.count
-    part = slice(options.first, end)
+    part = part_of(options, smaller(*a.shape[-2:]))
     return tuple(
         (U[..., part], S[..., part], Vh[..., part, :])
         for U, S, Vh in (everything, _tangents(*everything, da))

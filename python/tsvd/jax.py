@@ -30,6 +30,7 @@ from ._jax_dense import (
     inv,
     linalg_svd,
     linalg_svdvals,
+    part_of,
 )
 from ._jax_enable import disable, enable
 from ._options import eps_number, method_number
@@ -47,10 +48,6 @@ class _Options(NamedTuple):
     check_finite: int
     first: int
     count: int
-
-    def part(self, n):
-        """The indices of the selected values."""
-        return slice(self.first, n if self.count < 0 else self.first + self.count)
 
 
 def svd(
@@ -217,8 +214,7 @@ def _options(d, lower, method, eps, check_finite, select, select_range, vectors)
 def _call(d, e, options, vectors):
     """(L, s, R), or (s,)."""
     n = d.shape[-1]
-    part = options.part(n)
-    k = part.stop - part.start
+    k = n if options.count < 0 else options.count
     shapes = [(n, k), (k,), (k, n)] if vectors else [(k,)]
     results = [(shape, d.dtype) for shape in shapes]
     return _jax_call.call("tsvd_svd", (d, e), 1, results, **options._asdict())
@@ -239,7 +235,7 @@ _compiled_svd = jax.jit(_svd, static_argnums=2)
 def _svd_jvp(options, primals, tangents):
     """From all values; JAX transposes it for reverse mode."""
     everything = _compiled_svd(*primals, options._replace(first=0, count=-1))
-    part = options.part(primals[0].shape[-1])
+    part = part_of(options, primals[0].shape[-1])
     return tuple(
         (L[..., part], s[..., part], R[..., part, :])
         for L, s, R in (everything, _tangents(*everything, *tangents, lower=options.lower))
