@@ -23,6 +23,7 @@ BENCHMARKS = {
     "jacobi": "one-sided Jacobi of dense matrices, beside LAPACK or cuSOLVER",
     "inverse": "inverses of dense matrices, beside NumPy or PyTorch",
     "solutions": "pseudo-inverses, least squares and ranks, beside the values and the peers",
+    "pytorch": "torch.linalg.svd with tsvd.torch.enable() and without, and steps of training",
     "krylov": "the largest values of sparse and dense matrices, beside ARPACK and PROPACK",
     "complex": "the SVD and the inverse of complex matrices, beside real ones and the peers",
     "eps": "the time that a looser eps saves",
@@ -49,7 +50,8 @@ def main():
         "On the GPU all runs but crossover need PyTorch or CuPy",
     )
     of_device = (
-        "where dense, jacobi, inverse, solutions, complex, eps, extra, sweep and crossover compute"
+        "where dense, jacobi, inverse, solutions, pytorch, complex, eps, extra, sweep and "
+        "crossover compute"
     )
     command.add_options(parser, "benchmarks/results", device=of_device)
     parser.add_argument("--repeats", type=int, default=5, help="timings of each contender")

@@ -23,6 +23,7 @@
 #     inverse   * inverses, against PyTorch                                           0.5 min
 #     small     * small dense matrices, against PyTorch                                 1 min
 #     solutions * pseudo-inverses, least squares and ranks, against PyTorch           0.5 min
+#     pytorch   * torch.linalg.svd with tsvd.torch.enable() and without               2 min
 #     complex   * complex matrices, against cuSOLVER, PyTorch and real ones             2 min
 #     eps       * the time that a looser eps saves                                   0.25 min
 #     extra     * n x (n+1) bidiagonal matrices, against square ones                 0.25 min
@@ -52,7 +53,7 @@ set -u
 cd "$(dirname "$0")/.." || exit
 out=${1:-build/gpu}
 parts=("${@:2}")
-[ ${#parts[@]} -gt 0 ] || parts=(build tests vectors values select batch transfers twisted dense stages jacobi inverse small solutions complex eps extra stress)
+[ ${#parts[@]} -gt 0 ] || parts=(build tests vectors values select batch transfers twisted dense stages jacobi inverse small solutions pytorch complex eps extra stress)
 mkdir -p "$out" || exit
 export SKBUILD_BUILD_DIR=${SKBUILD_BUILD_DIR:-build/python}
 export PYTHONUNBUFFERED=1
@@ -197,6 +198,7 @@ run_part() {
     inverse) benchmark inverse --device cuda -o "$out/inverse.json" ;;
     small) benchmark small --device cuda -o "$out/small.json" ;;
     solutions) benchmark solutions --device cuda -o "$out/solutions.json" ;;
+    pytorch) benchmark pytorch --device cuda -o "$out/pytorch.json" ;;
     complex) benchmark complex --device cuda -o "$out/complex.json" ;;
     eps) benchmark eps --device cuda -o "$out/eps_cuda.json" ;;
     extra) benchmark extra --device cuda -o "$out/extra.json" ;;
@@ -236,7 +238,7 @@ done
 for name in "${parts[@]}"; do
     case $name in
     tests) printf '\n=== tests\n' && grep -a '^FAILED' "$out/tests.log"; tail -n 1 "$out/tests.log" ;;
-    vectors | values | select | batch | transfers | twisted | dense | stages | jacobi | inverse | small | solutions | complex | eps | extra | wheels | sweep | cube | tiny | stress | staged | attack | crossover | gpu | checksums | against)
+    vectors | values | select | batch | transfers | twisted | dense | stages | jacobi | inverse | small | solutions | pytorch | complex | eps | extra | wheels | sweep | cube | tiny | stress | staged | attack | crossover | gpu | checksums | against)
         printf '\n=== %s\n' "$name" && cat "$out/$name.log"
         ;;
     esac

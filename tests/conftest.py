@@ -40,6 +40,26 @@ def device(request):
     return request.param
 
 
+@pytest.fixture(scope="session")
+def jax_gpu(cuda, request):
+    """The first GPU of JAX."""
+    jax = pytest.importorskip("jax")
+    try:
+        return jax.devices("cuda")[0]
+    except RuntimeError as error:
+        if request.config.getoption("--require-cuda"):
+            pytest.fail(f"JAX has no GPU: {error}")
+        pytest.skip(f"JAX has no GPU: {error}")
+
+
+@pytest.fixture(scope="session")
+def jax_device(device, request):
+    """Every device, as one of JAX."""
+    if device == "cuda":
+        return request.getfixturevalue("jax_gpu")
+    return pytest.importorskip("jax").devices("cpu")[0]
+
+
 @pytest.fixture(params=["cpu"], scope="session")
 def values_device(request):
     """Every device that computes values without vectors by all methods."""

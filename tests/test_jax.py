@@ -341,24 +341,13 @@ def test_threads():
 # ---- CUDA ----
 
 
-@pytest.fixture(scope="module")
-def gpu(cuda, request):
-    """The first GPU of JAX."""
-    try:
-        return jax.devices("cuda")[0]
-    except RuntimeError as error:
-        if request.config.getoption("--require-cuda"):
-            pytest.fail(f"JAX has no GPU: {error}")
-        pytest.skip(f"JAX has no GPU: {error}")
-
-
 @pytest.mark.cuda
 @KINDS
 @pytest.mark.parametrize("shape", [(1,), (30,), (5, 20), (900,)], ids=str)
-def test_cuda(gpu, shape, lower):
-    d, e = (jax.device_put(x, gpu) for x in _arrays(shape[-1], *shape[:-1]))
+def test_cuda(jax_gpu, shape, lower):
+    d, e = (jax.device_put(x, jax_gpu) for x in _arrays(shape[-1], *shape[:-1]))
     result = jax.jit(tsvd.jax.svd, static_argnames="lower")(d, e, lower=lower)
-    assert all(x.devices() == {gpu} for x in result)
+    assert all(x.devices() == {jax_gpu} for x in result)
     B, i, j = np.zeros((*shape, shape[-1])), np.arange(shape[-1]), np.arange(shape[-1] - 1)
     B[..., i, i] = d
     B[..., j + lower, j + (not lower)] = e
@@ -370,18 +359,18 @@ def test_cuda(gpu, shape, lower):
 
 
 @pytest.mark.cuda
-def test_cuda_gradients_and_streams(gpu):
+def test_cuda_gradients_and_streams(jax_gpu):
     d, e = _arrays(40, 3)
     gradient = jax.jit(jax.grad(lambda d, e: _loss(*tsvd.jax.svd(d * 2, e * 2)), (0, 1)))
     expected = gradient(d, e)
     for _ in range(20):  # results are read by what XLA runs after the call, on its stream
-        got = gradient(jax.device_put(d, gpu), jax.device_put(e, gpu))
+        got = gradient(jax.device_put(d, jax_gpu), jax.device_put(e, jax_gpu))
         for a, b in zip(got, expected, strict=True):
             np.testing.assert_allclose(a, b, rtol=0, atol=1e-8 * abs(b).max())
 
 
 @pytest.mark.cuda
-def test_cuda_errors(gpu):
-    d, e = (jax.device_put(x, gpu) for x in _arrays(4))
+def test_cuda_errors(jax_gpu):
+    d, e = (jax.device_put(x, jax_gpu) for x in _arrays(4))
     with pytest.raises(jax.errors.JaxRuntimeError, match="NaN"):
         jax.block_until_ready(tsvd.jax.svd(d.at[1].set(np.nan), e))

@@ -58,6 +58,11 @@ def check(ours, theirs, **tolerance):
         torch.testing.assert_close(x, y, **tolerance)
 
 
+def tolerance(a):
+    """cuSOLVER's values of single precision are off by 27 eps of their size."""
+    return {"rtol": 1e-5, "atol": 1e-5} if a.is_cuda and a.dtype in TYPES[::2] else {}
+
+
 # ---- what runs on tsvd ----
 
 FUNCTIONS = {
@@ -95,7 +100,7 @@ def test_results(name, shape, dtype, device, calls):
     with tsvd.torch.enabled():
         ours = function(a)
     assert calls
-    check(ours, theirs)
+    check(ours, theirs, **tolerance(a))
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
@@ -108,7 +113,7 @@ def test_layouts(full_matrices, shape, dtype, device):
         ours = L.svd(a, full_matrices)
     assert type(ours) is type(theirs)
     assert [x.stride() for x in ours] == [x.stride() for x in theirs]
-    check(ours.S, theirs.S)
+    check(ours.S, theirs.S, **tolerance(a))
     for Q in (ours.U, ours.Vh.mH):
         check(Q.mH @ Q, torch.eye(Q.shape[-1], dtype=dtype, device=device).expand_as(Q.mH @ Q))
     if a.numel():
@@ -171,7 +176,7 @@ def test_results_go_into_given_tensors(device, calls):
         with pytest.warns(UserWarning, match="resized"):
             L.svdvals(a, out=a.new_empty(4))
         with pytest.raises(RuntimeError, match="dtype"):
-            L.svdvals(a, out=torch.empty(3, dtype=torch.int64))
+            L.svdvals(a, out=a.new_empty(3, dtype=torch.int64))
 
 
 # ---- what stays PyTorch's ----

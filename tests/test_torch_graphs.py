@@ -12,18 +12,21 @@ import tsvd.torch  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # PyTorch warns of PyTorch's own use of itself
 
+# Before this release the graph breaks.
+FOLLOWS_GRAD = torch.__version__ >= (2, 15)
 DTYPES = [torch.float64, torch.complex128]
 
 
-def random(shape, dtype, seed):
-    return torch.randn(shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+def random(shape, dtype, device, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, dtype=dtype, generator=generator).to(device)
 
 
 # ---- losses of a matrix, which do not depend on signs and phases ----
 
 
 def weights(n, like):
-    return torch.arange(1.0, n + 1.0, dtype=like.real.dtype)
+    return torch.arange(1.0, n + 1.0, dtype=like.real.dtype, device=like.device)
 
 
 def squares(x):
@@ -64,8 +67,8 @@ LOSSES = {
 # ---- what is made of them, at b; a is another matrix of the shape ----
 
 
-def compiled(backend, transform=lambda f: f):
-    return lambda f, a, b: torch.compile(transform(f), backend=backend, fullgraph=True)(b)
+def compiled(backend, transform=lambda f: f, fullgraph=True):
+    return lambda f, a, b: torch.compile(transform(f), backend=backend, fullgraph=fullgraph)(b)
 
 
 def backward(backend, fullgraph=True):
@@ -129,7 +132,7 @@ CALLS = {
     "compile, aot_eager": (compiled("aot_eager"), value),
     "compile, inductor": (compiled("inductor"), value),
     "compile, backward": (backward("aot_eager"), gradient),
-    "compile of func.grad": (compiled("aot_eager", torch.func.grad), gradient),
+    "compile of func.grad": (compiled("aot_eager", torch.func.grad, FOLLOWS_GRAD), gradient),
     "compile of func.vmap": (
         lambda f, a, b: torch.compile(torch.vmap(f), backend="aot_eager", fullgraph=True)(
             torch.stack([b, 2 * b])
@@ -160,11 +163,11 @@ REFUSED = {("linalg_polar", "jit.trace"): "INTERNAL ASSERT"}
 @pytest.mark.parametrize("dtype", DTYPES, ids=["float64", "complex128"])
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("name", LOSSES)
-def test_every_transformation(name, call, dtype):
+def test_every_transformation(name, call, dtype, device):
     if dtype.is_complex and (any(of in call for of in OF_REALS) or "svd" in name[:4]):
         pytest.skip("of real matrices only")
     f, (transformed, right) = LOSSES[name], CALLS[call]
-    a, b = random((6, 4), dtype, 0), random((6, 4), dtype, 1)
+    a, b = random((6, 4), dtype, device, 0), random((6, 4), dtype, device, 1)
     torch._dynamo.reset()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -174,3 +177,15 @@ def test_every_transformation(name, call, dtype):
             return
         found, expected = transformed(f, a, b), right(f, b)
     torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("mode", ["reverse", "forward"])
+def test_operators_without_a_derivative_say_so(mode, device):
+    a = random((3, 3), torch.float64, device, 0)
+    with pytest.raises(NotImplementedError, match=r"tsvd\.torch has the function"):
+        if mode == "reverse":
+            torch.ops.tsvd.linalg_svdvals(a.requires_grad_())
+        else:
+            torch.func.jvp(torch.ops.tsvd.linalg_svdvals, (a,), (a,))
+    with torch.no_grad():
+        assert torch.ops.tsvd.linalg_svdvals(a).shape == (3,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -9,12 +10,17 @@ import torch
 from torch._functorch import pyfunctorch
 from torch.autograd import forward_ad
 
-from . import _arrays, _space
+from . import _arrays
+from ._precision import own_precision
 from ._selection import index_range
 
 # The select_range of an interval that holds no value.
 NONE = (0, -1)
 
+
+# Older releases put the forward part of a function of autograd into the graph of a torch.func.grad,
+# and differentiate that instead of calling its backward.
+_FOLLOWS_GRAD = torch.__version__ >= (2, 15)
 
 # torch.compile breaks its graph at such a function, and calls it as it is.
 outside_graphs = torch.compiler.disable
@@ -29,17 +35,37 @@ class Differentiable(NamedTuple):
 
 def differentiable(function):
     """Makes both of a function of autograd."""
+    for name in ("forward", "backward", "jvp"):
+        setattr(function, name, staticmethod(_in_own_precision(getattr(function, name))))
     names = ("forward", "setup_context", "backward", "vmap")
     kept = {name: function.__dict__[name] for name in names}
     name = f"{function.__name__}Reverse"
     return Differentiable(function, type(name, (torch.autograd.Function,), kept))
 
 
+def _in_own_precision(method):
+    """A method of a function of autograd whose products keep the precision of their factors.
+
+    A graph holds the same for autocast. PyTorch's setting for products of float32 is that of the
+    whole graph.
+    """
+
+    @functools.wraps(method)
+    def call(*arguments):
+        if not torch.compiler.is_compiling():
+            with own_precision("torch"):
+                return method(*arguments)
+        kinds = [x.device.type for x in arguments if isinstance(x, torch.Tensor)]
+        with torch.autocast(kinds[0] if kinds else "cpu", enabled=False):
+            return method(*arguments)
+
+    return call
+
+
 def apply(function, *arguments):
     """Calls a differentiable function, within a graph of torch.compile or without one."""
     if not torch.compiler.is_compiling():
-        with _space.own_precision():
-            return function.whole.apply(*arguments)
+        return function.whole.apply(*arguments)
     if _is_first_order():
         return function.reverse.apply(*arguments)
     return _outside_graphs(function.whole, *arguments)
@@ -59,7 +85,7 @@ def _is_first_order():
     if forward_ad._current_level >= 0:
         return False
     levels, transform = _levels(), torch._C._functorch.TransformType
-    return transform.Jvp not in levels and levels.count(transform.Grad) <= 1
+    return transform.Jvp not in levels and levels.count(transform.Grad) <= int(_FOLLOWS_GRAD)
 
 
 @torch.compiler.assume_constant_result

@@ -9,9 +9,10 @@ from numpy.linalg import LinAlgError
 
 from . import _arrays, _space
 from ._dense import bidiagonalize, svd
+from ._precision import in_own_precision
 
 
-@_space.in_own_precision
+@in_own_precision
 def polar(a, side="right", *, device=None, threads=None):
     """Polar decomposition of dense matrices, ``a = U @ P`` or ``a = P @ U``.
 
@@ -82,7 +83,7 @@ def polar_and_svd(space, a, side, options):
         return W @ Vh, P, (W, _space.by_power(s, powers), Vh)
 
 
-@_space.in_own_precision
+@in_own_precision
 def orthogonal_procrustes(A, B, check_finite=True, *, device=None, threads=None):
     """Orthogonal, or unitary, matrices that take A nearest to B.
 
@@ -162,7 +163,7 @@ def orthogonal_procrustes(A, B, check_finite=True, *, device=None, threads=None)
     return wrap(U @ Vh), scale
 
 
-@_space.in_own_precision
+@in_own_precision
 def low_rank(a, rank=None, *, rtol=None, energy=None, device=None, threads=None):
     """Best approximation of dense matrices by matrices of low rank.
 

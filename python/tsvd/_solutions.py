@@ -10,11 +10,12 @@ from numpy.linalg import LinAlgError
 from . import _arrays, _space
 from ._api import svd as bidiagonal_svd
 from ._dense import bidiagonalize, svd
+from ._precision import in_own_precision
 
 _UNSET = object()
 
 
-@_space.in_own_precision
+@in_own_precision
 def pinv(
     a,
     rcond=None,
@@ -97,7 +98,7 @@ def pinv(
     return (wrap(X), rank) if return_rank else wrap(X)
 
 
-@_space.in_own_precision
+@in_own_precision
 def pinvh(
     a,
     atol=None,
@@ -222,7 +223,7 @@ def _of_triangle(space, a, lower):
     return space.where(diagonal, _space.in_type_of(a, a.real), whole)
 
 
-@_space.in_own_precision
+@in_own_precision
 def lstsq(a, b, rcond=None, *, device=None, threads=None):
     """Least-squares solution of linear equations, the shortest one.
 

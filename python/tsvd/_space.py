@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 import sys
@@ -24,26 +23,6 @@ _FAR = {EPS["float32"]: 24, EPS["float64"]: 200}
 
 # Up to this order, or as many entries, the SVD is faster than a reduction that is kept.
 _SMALL = 64
-
-
-def own_precision():
-    """Where PyTorch's autocast does not turn products into half precision."""
-    torch, stack = sys.modules.get("torch"), contextlib.ExitStack()
-    for kind in ("cpu", "cuda"):
-        if torch is not None and torch.is_autocast_enabled(kind):
-            stack.enter_context(torch.autocast(kind, enabled=False))
-    return stack
-
-
-def in_own_precision(function):
-    """Decorates a function that computes so."""
-
-    @functools.wraps(function)
-    def call(*arguments, **options):
-        with own_precision():
-            return function(*arguments, **options)
-
-    return call
 
 
 class Given(NamedTuple):

@@ -8,9 +8,10 @@ from numpy.linalg import LinAlgError
 from . import _arrays, _space
 from ._api import svd as bidiagonal_svd
 from ._dense import bidiagonalize, svd, svdvals
+from ._precision import in_own_precision
 
 
-@_space.in_own_precision
+@in_own_precision
 def orth(A, rcond=None, *, device=None, threads=None):
     """Orthonormal basis of the range of dense matrices.
 
@@ -69,7 +70,7 @@ def orth(A, rcond=None, *, device=None, threads=None):
     return wrap(_range(space, A, rcond, {"device": device, "threads": threads}))
 
 
-@_space.in_own_precision
+@in_own_precision
 def null_space(
     A,
     rcond=None,
@@ -150,7 +151,7 @@ def null_space(
     return wrap(form.apply_p(_extended(space, x, n, n - min(m, n))))
 
 
-@_space.in_own_precision
+@in_own_precision
 def subspace_angles(A, B, *, device=None, threads=None):
     """Angles between the ranges of dense matrices, the principal angles.
 

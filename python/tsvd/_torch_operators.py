@@ -10,10 +10,13 @@ from __future__ import annotations
 import contextlib
 
 import torch
+from torch.autograd import forward_ad
 
 from . import _api, _nearest, _space, linalg
+from ._precision import own_precision
 
 _LIBRARY = torch.library.Library("tsvd", "DEF")
+_BELOW_AUTOGRAD = torch._C._after_autograd_keyset
 
 _OPTIONS = "str? device=None, int? threads=None"
 _PART = "str select='a', SymInt[]? select_range=None"
@@ -28,19 +31,34 @@ def _operator(schema):
         compute, shapes = functions()
 
         def computed(*inputs, **options):
-            with _plainly():
+            with _plainly(), own_precision("torch"):
                 found = compute(*(x.detach() for x in inputs), **options)
                 if isinstance(found, torch.Tensor):
                     return found.resolve_conj().contiguous()
                 return tuple(torch.as_tensor(x).resolve_conj().contiguous() for x in found)
 
+        def differentiated(keys, *inputs, **options):
+            if torch.is_grad_enabled() and any(map(_wants_derivative, inputs)):
+                raise NotImplementedError(
+                    f"torch.ops.tsvd.{name} has no derivative: tsvd.torch has the function that "
+                    "calls it and has derivatives"
+                )
+            with torch._C._AutoDispatchBelowAutograd():
+                return operator.redispatch(keys & _BELOW_AUTOGRAD, *inputs, **options)
+
         _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
         _LIBRARY.impl(name, computed, "CPU")
         _LIBRARY.impl(name, computed, "CUDA")
+        _LIBRARY.impl(name, differentiated, "Autograd", with_keyset=True)
         torch.library.register_fake(f"tsvd::{name}", shapes, lib=_LIBRARY)
-        return getattr(torch.ops.tsvd, name).default
+        operator = getattr(torch.ops.tsvd, name).default
+        return operator
 
     return define
+
+
+def _wants_derivative(x):
+    return x.requires_grad or forward_ad.unpack_dual(x).tangent is not None
 
 
 @contextlib.contextmanager
