@@ -56,6 +56,7 @@ LOSSES = {
     "svdvals": bidiagonal(lambda d, e: (tsvd.torch.svdvals(d, e) ** 3).sum()),
     "linalg_svd": lambda a: of_vectors(*tsvd.torch.linalg_svd(a)),
     "linalg_svdvals": lambda a: (tsvd.torch.linalg_svdvals(a, method="dc") ** 3).sum(),
+    "linalg_inv": lambda a: squares(tsvd.torch.linalg_inv(a.mT @ a)),
     "linalg_pinv": lambda a: squares(tsvd.torch.linalg_pinv(a, rtol=1e-10)),
     "linalg_lstsq": lambda a: squares(tsvd.torch.linalg_lstsq(a[None], a[None, :, :2].sin())[0]),
     "linalg_polar": lambda a: (tsvd.torch.linalg_polar(a)[0] * a.conj()[..., :1]).abs().sum(),

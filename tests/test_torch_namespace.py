@@ -429,18 +429,88 @@ def test_further_vectors_have_no_derivative(shape):
     assert (a.grad == 0).all()
 
 
-def test_compile_leaves_them_outside_its_graphs():
-    torch.compiler.reset()
-    compiled = torch.compile(lambda a: 2 * linalg.svdvals(a + 1).sum(), backend="eager")
-    a = matrices(4, 3)
-    check(compiled(a), 2 * L.svdvals(a + 1).sum())
+# ---- graphs ----
+
+IN_GRAPHS = {
+    **CALLS,
+    **{name: lambda X, a, call=call: call(X, a.mT @ a) for name, call in SQUARE.items()},
+    "svd": lambda X, a: product(X, a, True),
+    "svd, reduced": lambda X, a: product(X, a, False),
+    "lstsq, values": lambda X, a: X.lstsq(a, a[:, :1], driver="gelsd" if a.is_cpu else "gels")[0],
+}
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "lstsq"])
-def test_traced_graphs_hold_no_constants(name):
+def compiled(f, a):
+    return torch.compile(f, backend="aot_eager", fullgraph=True)(a)
+
+
+def compiled_gradient(f, a):
+    x = a.clone().requires_grad_()
+    compiled(f, x).backward()
+    return x.grad
+
+
+def gradient(f, a):
+    x = a.clone().requires_grad_()
+    return torch.autograd.grad(f(x), x)[0]
+
+
+def exported(f, a):
+    class Module(torch.nn.Module):
+        def forward(self, a):
+            return f(a)
+
+    return torch.export.export(Module(), (a.cos(),)).module()(a)
+
+
+def traced(f, a):
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    a, b = matrices(4, 4), matrices(4, 4).cos()
-    graph = make_fx(lambda a: getattr(linalg, name)(a))(a)
-    for x, y in zip(parts(graph(b)), parts(getattr(L, name)(b)), strict=True):
-        check(x, y)
+    graph = make_fx(f)(a.cos())
+    assert torch.ops.aten._linalg_svd.default not in [node.target for node in graph.graph.nodes]
+    return graph(a)
+
+
+GRAPHS = {
+    "compile": (compiled, lambda f, a: f(a)),
+    "compile, backward": (compiled_gradient, gradient),
+    "export": (exported, lambda f, a: f(a)),
+    "make_fx": (traced, lambda f, a: f(a)),
+}
+
+
+@pytest.mark.parametrize("dtype", TYPES[1::2], ids=str)
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("name", IN_GRAPHS)
+@pytest.mark.filterwarnings("ignore")  # PyTorch's, of its own use of itself
+def test_graphs(name, graph, dtype, device):
+    """The operators of tsvd are in the graphs, and derivatives are those without a graph."""
+    torch.compiler.reset()
+    transformed, plain = GRAPHS[graph]
+    a = matrices(5, 3, dtype=dtype, device=device)
+
+    def f(a):
+        result = IN_GRAPHS[name](linalg, a)
+        result = result[0] if isinstance(result, tuple) else result
+        return (result * result.conj()).real.sum()
+
+    if "backward" in graph and "rank" in name:
+        with pytest.raises(RuntimeError, match="does not require grad"):
+            transformed(f, a)
+        return
+    check(transformed(f, a), plain(f, a), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_autocast_in_a_graph(device):
+    torch.compiler.reset()
+    a = matrices(4, 4, device=device).bfloat16()
+    with torch.autocast(device, dtype=torch.bfloat16):
+        check(compiled(linalg.inv, a), linalg.inv(a))
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_errors_in_a_graph(device):
+    torch.compiler.reset()
+    with pytest.raises(np.linalg.LinAlgError, match="Singular"):
+        compiled(linalg.inv, torch.zeros(3, 3, device=device))

@@ -4,9 +4,9 @@
     U, S, Vh = linalg.svd(A)
 
 tsvd decomposes and inverts. Named tuples are those of PyTorch. Tensors that require grad have
-derivatives by the functions of `tsvd.torch`. Tensors without numbers (of the device meta, and fake
-ones), empty ones and norms that need no singular values are given to `torch.linalg`, and so is what
-`make_fx` traces.
+derivatives by the functions of `tsvd.torch`, and graphs hold the same operators. Tensors without
+numbers (of the device meta, and fake ones), empty ones and norms that need no singular values are
+given to `torch.linalg`.
 
 Differences: integers and bool are computed as float64. `driver` names an algorithm of another
 library: its names are accepted on all devices, and only `lstsq` heeds them, for which results it
@@ -22,19 +22,19 @@ import warnings
 import numpy as np
 import torch
 
-from . import _arrays, _dense, _derivative, _space
+from . import _arrays, _space
 from . import linalg as _linalg
 from ._autograd import (
+    apply,
+    differentiable,
     in_front,
     may_want_derivative,
     number,
-    outer_tangents,
-    outside_graphs,
-    primals,
 )
 from ._torch_layout import laid_out
 from ._torch_linalg import linalg_svd, linalg_svdvals
-from ._torch_solutions import linalg_lstsq, linalg_pinv
+from ._torch_operators import is_traced
+from ._torch_solutions import linalg_inv, linalg_lstsq, linalg_pinv
 
 __all__ = [
     "LinAlgError",
@@ -70,15 +70,14 @@ def _as_torch(function):
     """A function of this module: what PyTorch computes goes there, and errors are LinAlgError."""
     theirs = getattr(torch.linalg, function.__name__)
 
-    @outside_graphs
     @functools.wraps(function)
     def call(A, *arguments, **options):
-        if _is_traced() or any(map(_has_no_numbers, (A, *arguments, options.get("B")))):
+        if torch.compiler.is_compiling():
+            return _in_float32(function, A, *arguments, **options)
+        if any(map(_has_no_numbers, (A, *arguments, options.get("B")))):
             return theirs(A, *arguments, **options)
         try:
-            if isinstance(A, torch.Tensor) and torch.is_autocast_enabled(A.device.type):
-                return _in_float32(function, A, *arguments, **options)
-            return function(A, *arguments, **options)
+            return _in_float32(function, A, *arguments, **options)
         except (torch.linalg.LinAlgError, np.linalg.LinAlgError) as error:
             if isinstance(error, LinAlgError):  # of a function that this one calls
                 raise
@@ -98,13 +97,10 @@ def _has_no_numbers(x):
     )
 
 
-def _is_traced():
-    """Whether `make_fx` records operators: it would take what tsvd computes for constants."""
-    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None
-
-
 def _in_float32(function, A, *arguments, **options):
     """Under autocast: as PyTorch has it, half precision becomes float32, with all that follows."""
+    if not isinstance(A, torch.Tensor) or not torch.is_autocast_enabled(A.device.type):
+        return function(A, *arguments, **options)
     A, *arguments = (
         x.float() if isinstance(x, torch.Tensor) and x.dtype in _HALF else x
         for x in (A, *arguments)
@@ -155,7 +151,7 @@ def svd(A, full_matrices=True, *, driver=None, out=None):
     """
     A = _matrices("A", A)
     _check_driver(driver, _SVD_DRIVERS)
-    if not may_want_derivative(A):
+    if not (may_want_derivative(A) or is_traced(A)):
         results = laid_out(lambda x: _linalg.svd(x, full_matrices), A.detach())
     elif full_matrices and A.shape[-2] != A.shape[-1]:
         results = _completed(*laid_out(linalg_svd, A))
@@ -167,17 +163,16 @@ def svd(A, full_matrices=True, *, driver=None, out=None):
 def _completed(U, S, Vh):
     """U and Vh with the columns and rows that complete the bases, in the same layout."""
     if U.shape[-2] > U.shape[-1]:
-        return torch.cat([U.mT, _Complement.apply(U).mT], -2).mT, S, Vh
-    further = _Complement.apply(Vh.mH).mH
+        return torch.cat([U.mT, apply(_Complement, U).mT], -2).mT, S, Vh
+    further = apply(_Complement, Vh.mH).mH
     if Vh.is_cuda:
         return U, S, torch.cat([Vh, further], -2)
     return U, S, torch.cat([Vh, further], -2).mT.contiguous().mT
 
 
+@differentiable
 class _Complement(torch.autograd.Function):
     """Columns that complete a basis. They are not determined, and have no derivative."""
-
-    generate_vmap_rule = True
 
     @staticmethod
     def forward(Q):
@@ -195,6 +190,10 @@ class _Complement(torch.autograd.Function):
     @staticmethod
     def jvp(ctx, dQ):
         return dQ.new_zeros(ctx.rows)
+
+    @staticmethod
+    def vmap(info, in_dims, Q):
+        return apply(_Complement, in_front(Q, in_dims[0], info.batch_size)), 0
 
 
 @_as_torch
@@ -218,7 +217,9 @@ def svdvals(A, *, driver=None, out=None):
 
 def _values(A):
     """The singular values; without the time of an operation of autograd where none is wanted."""
-    return linalg_svdvals(A) if may_want_derivative(A) else _linalg.svdvals(A.detach())
+    if may_want_derivative(A) or is_traced(A):
+        return linalg_svdvals(A)
+    return _linalg.svdvals(A.detach())
 
 
 # ---- inverses and equations ----
@@ -269,35 +270,7 @@ def inv_ex(A, *, check_errors=False, out=None):
 
 def _inverse(A):
     """The inverse, column-major as PyTorch's: the transpose of that of the transpose."""
-    return _Inverse.apply(A.mT).mT
-
-
-class _Inverse(torch.autograd.Function):
-    """X. As X is saved, its derivative has derivatives."""
-
-    @staticmethod
-    def forward(a):
-        return _dense.inverse(a.detach(), check_finite=False)[0]
-
-    @staticmethod
-    def setup_context(ctx, inputs, output):
-        ctx.save_for_backward(output)
-        ctx.save_for_forward(output)
-
-    @staticmethod
-    def backward(ctx, gX):
-        (X,) = ctx.saved_tensors
-        return _derivative.inverse_tangent(X.mH, gX)
-
-    @staticmethod
-    def jvp(ctx, da):
-        with outer_tangents():
-            X, da = primals((*ctx.saved_tensors, da))
-            return _derivative.inverse_tangent(X, da)
-
-    @staticmethod
-    def vmap(info, in_dims, a):
-        return _Inverse.apply(in_front(a, in_dims[0], info.batch_size)), 0
+    return linalg_inv(A.mT, check_finite=False).mT
 
 
 @_as_torch
@@ -383,12 +356,10 @@ def lstsq(A, B, rcond=None, *, driver=None):
     if B.ndim > 1 and A.shape[:-2] != B.shape[:-2]:
         batch = torch.broadcast_shapes(A.shape[:-2], B.shape[:-2])
         A, B = A.expand(*batch, *A.shape[-2:]), B.expand(*batch, *B.shape[-2:])
-    x, residuals, rank, s = linalg_lstsq(A, B, rcond)
+    x, residuals, rank, s = _solved(A, B, rcond)
     given = _LSTSQ_DRIVERS[driver]
     m, n = A.shape[-2:]
-    # within vmap a rank is no number, and all residuals are given
-    of_low_rank = not _arrays.is_transformed(rank) and bool((rank < n).any())
-    if "residuals" not in given or m <= n or of_low_rank:
+    if "residuals" not in given or m <= n or _is_any_below(rank, n):
         residuals = s.new_empty(0)
     rank = rank.to(torch.int64)
     return torch.return_types.linalg_lstsq(
@@ -399,6 +370,18 @@ def lstsq(A, B, rcond=None, *, driver=None):
             s if "singular_values" in given else s.new_empty(0),
         )
     )
+
+
+def _solved(A, B, rcond):
+    """The results of linalg_lstsq. The shapes that they have in a graph are those of a batch."""
+    if A.ndim > 2 or not is_traced(A):
+        return linalg_lstsq(A, B, rcond)
+    return tuple(x[0] for x in linalg_lstsq(A[None], B[None], rcond))
+
+
+def _is_any_below(rank, n):
+    """Within vmap and in a graph a rank is no number: all residuals are given."""
+    return not (is_traced(rank) or _arrays.is_transformed(rank)) and bool((rank < n).any())
 
 
 # ---- what the values tell ----

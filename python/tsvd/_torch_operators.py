@@ -12,7 +12,7 @@ import contextlib
 import torch
 from torch.autograd import forward_ad
 
-from . import _api, _nearest, _space, linalg
+from . import _api, _dense, _nearest, _space, linalg
 from ._precision import own_precision
 
 _LIBRARY = torch.library.Library("tsvd", "DEF")
@@ -162,7 +162,23 @@ def linalg_svdvals():
 
 
 @_operator(
-    "linalg_pinv(Tensor a, *, float? rcond=None, float? rtol=None, float? atol=None, "
+    f"linalg_inv(Tensor a, *, bool refine=False, bool check_finite=True, {_OPTIONS}) -> Tensor"
+)
+def linalg_inv():
+    def compute(a, **options):
+        return _dense.inverse(a, **options)[0]
+
+    def shapes(a, **_):
+        batch, m, n, _ = _sizes(a)
+        if m != n:
+            raise linalg.LinAlgError("Last 2 dimensions of the array must be square")
+        return a.new_empty((*batch, n, n))
+
+    return compute, shapes
+
+
+@_operator(
+    "linalg_pinv(Tensor a, *, Tensor? rcond=None, Tensor? rtol=None, Tensor? atol=None, "
     f"bool hermitian=False, bool check_finite=True, {_OPTIONS}) -> (Tensor X, Tensor rank)"
 )
 def linalg_pinv():

@@ -1,14 +1,14 @@
-"""linalg_pinv and linalg_lstsq of `tsvd.torch`: what solves equations, with derivatives.
+"""linalg_inv, linalg_pinv and linalg_lstsq of `tsvd.torch`: equations, with derivatives.
 
-Derivatives are made of A, its pseudo-inverse X and the solution alone. So equal values do no harm,
-and X, which is a function with derivatives itself, makes those of any order.
+Derivatives are made of A, its inverse or pseudo-inverse X and the solution alone. So equal values
+do no harm, and X, which is a function with derivatives itself, makes those of any order.
 """
 
 from __future__ import annotations
 
 import torch
 
-from . import _derivative, _solutions, _space, _torch_operators, linalg
+from . import _dense, _derivative, _solutions, _space, _torch_operators, linalg
 from ._autograd import (
     apply,
     differentiable,
@@ -18,6 +18,50 @@ from ._autograd import (
     outer_tangents,
     primals,
 )
+
+
+def linalg_inv(a, *, refine=False, check_finite=True, device=None, threads=None):
+    """Inverse of dense matrices, differentiable.
+
+    Parameters
+    ----------
+    a : torch.Tensor, shape (..., n, n)
+        The matrices; see `linalg_svd`.
+    refine, check_finite, device, threads
+        As in `tsvd.linalg.inv`.
+
+    Returns
+    -------
+    torch.Tensor, shape (..., n, n)
+        The inverses.
+
+    Raises
+    ------
+    TypeError
+        a is no tensor, or has a dtype that tsvd does not compute.
+    ValueError, LinAlgError, MemoryError, RuntimeError
+        As `tsvd.linalg.inv`: LinAlgError if a matrix is singular, or not square.
+
+    See Also
+    --------
+    linalg_pinv : The pseudo-inverse, also of singular matrices.
+
+    Notes
+    -----
+    ``dX = -X dA X``, in any order and in both modes, with `torch.func` too. A matrix that
+    is close to a singular one is no error, and gives no warning.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import tsvd.torch
+    >>> a = torch.tensor([[2.0, 0.0], [0.0, 2.0]], requires_grad=True)
+    >>> tsvd.torch.linalg_inv(a).trace().backward()
+    >>> a.grad.tolist()
+    [[-0.25, 0.0], [0.0, -0.25]]
+    """
+    options = {"refine": refine, "check_finite": check_finite, "device": device, "threads": threads}
+    return apply(_Inverse, number("a", a), options)
 
 
 def linalg_pinv(
@@ -153,13 +197,52 @@ def linalg_lstsq(a, b, rcond=None, *, device=None, threads=None):
 
 
 @differentiable
+class _Inverse(torch.autograd.Function):
+    """X. As X is saved, its derivative has derivatives."""
+
+    @staticmethod
+    def forward(a, options):
+        if _torch_operators.is_traced(a):
+            return _torch_operators.linalg_inv(a, **options)
+        return _dense.inverse(a.detach(), **options)[0]
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output)
+        ctx.save_for_forward(output)
+
+    @staticmethod
+    def backward(ctx, gX):
+        (X,) = ctx.saved_tensors
+        return _derivative.inverse_tangent(X.mH, gX), None
+
+    @staticmethod
+    def jvp(ctx, da, _):
+        with outer_tangents():
+            X, da = primals((*ctx.saved_tensors, da))
+            return _derivative.inverse_tangent(X, da)
+
+    @staticmethod
+    def vmap(info, in_dims, a, options):
+        return apply(_Inverse, in_front(a, in_dims[0], info.batch_size), options), 0
+
+
+def _as_tensor(part, a):
+    """A threshold, or one for each matrix, as the operator takes it."""
+    if part is None:
+        return None
+    return torch.as_tensor(part, dtype=a.real.dtype, device=a.device)
+
+
+@differentiable
 class _Pinv(torch.autograd.Function):
     """(X, rank)."""
 
     @staticmethod
     def forward(a, options):
         if _torch_operators.is_traced(a):
-            return _torch_operators.linalg_pinv(a, **options)
+            parts = {name: _as_tensor(options.get(name), a) for name in ("rcond", "rtol", "atol")}
+            return _torch_operators.linalg_pinv(a, **{**options, **parts})
         return linalg.pinv(a.detach(), return_rank=True, **options)
 
     @staticmethod

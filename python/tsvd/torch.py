@@ -33,7 +33,7 @@ from ._options import method_number
 from ._torch_enable import disable, enable, enabled, is_enabled
 from ._torch_linalg import linalg_svd, linalg_svdvals
 from ._torch_nearest import linalg_low_rank, linalg_nuclear_norm, linalg_polar
-from ._torch_solutions import linalg_lstsq, linalg_pinv
+from ._torch_solutions import linalg_inv, linalg_lstsq, linalg_pinv
 from ._types import SVDResult
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "enabled",
     "is_enabled",
     "linalg",
+    "linalg_inv",
     "linalg_low_rank",
     "linalg_lstsq",
     "linalg_nuclear_norm",

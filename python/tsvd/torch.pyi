@@ -15,6 +15,7 @@ __all__ = [
     "enabled",
     "is_enabled",
     "linalg",
+    "linalg_inv",
     "linalg_low_rank",
     "linalg_lstsq",
     "linalg_nuclear_norm",
@@ -77,6 +78,14 @@ def linalg_svdvals(
     select_range: tuple[float, float] | None = None,
     device: Device | None = None,
     check_finite: bool = True,
+) -> Tensor: ...
+def linalg_inv(
+    a: Tensor,
+    *,
+    refine: bool = False,
+    check_finite: bool = True,
+    device: Device | None = None,
+    threads: int | None = None,
 ) -> Tensor: ...
 @overload
 def linalg_pinv(
