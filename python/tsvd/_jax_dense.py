@@ -296,6 +296,12 @@ def _real(dtype):
     return np.zeros(0, dtype).real.dtype
 
 
+def _of_nothing(batch, shape, dtype):
+    """A result of empty matrices. What completes a basis is the identity."""
+    alone = jnp.eye(*shape, dtype=dtype) if len(shape) == 2 else jnp.zeros(shape, dtype)
+    return jnp.broadcast_to(alone, (*batch, *shape))
+
+
 def _call(a, options, vectors, full):
     """(U, S, Vh), or (S,)."""
     m, n = a.shape[-2:]
@@ -304,6 +310,9 @@ def _call(a, options, vectors, full):
     if vectors:
         left, right = ((m, m), (n, n)) if full else ((m, k), (k, n))
         results = [(left, a.dtype), *results, (right, a.dtype)]
+    if any(isinstance(size, int) and size == 0 for size in a.shape):
+        # On a GPU XLA does not call where it finds an empty argument and an empty first result.
+        return [_of_nothing(a.shape[:-2], *result) for result in results]
     return _jax_call.call("tsvd_dense_svd", (a,), 2, results, **options._asdict())
 
 

@@ -274,8 +274,7 @@ def _decomposed(a, full_matrices, compute_uv):
     compute = _on_cuda if a.is_cuda else _on_host
     if compute_uv:
         return laid_out(functools.partial(compute, full_matrices), a)
-    nothing = a.new_empty(0)
-    return nothing, compute(None, a), nothing.clone()
+    return a.new_empty(0), compute(None, a), a.new_empty(0)
 
 
 def _on_host(full_matrices, a):
