@@ -237,3 +237,64 @@ def test_arrays_on_both_devices_are_refused(torch):
     d, e = (torch.from_numpy(x) for x in bidiagonal(20))
     with pytest.raises(ValueError, match="one place"):
         tsvd.svd(d.to(f"cuda:{HERE}"), e.to(f"cuda:{THERE}"))
+
+
+def test_the_functions_of_torch_linalg(torch):
+    """By tsvd.torch.enable(), by tsvd.torch.linalg, and in graphs."""
+    tsvd_torch = pytest.importorskip("tsvd.torch")
+    host = torch.from_numpy(dense(3, 12, 9)).requires_grad_()
+    there = host.detach().to(f"cuda:{THERE}").requires_grad_()
+
+    def loss(linalg, a):
+        return linalg.pinv(a).sum() + linalg.svd(a, full_matrices=False).S.sum()
+
+    [want] = torch.autograd.grad(loss(torch.linalg, host), host)
+    torch.compiler.reset()
+    compiled = torch.compile(loss, backend="aot_eager")
+    for namespace, function in (
+        (torch.linalg, loss),
+        (torch.linalg, compiled),
+        (tsvd_torch.linalg, loss),
+        (tsvd_torch.linalg, compiled),
+    ):
+        with tsvd_torch.enabled():
+            [got] = torch.autograd.grad(function(namespace, there), there)
+        assert got.device == there.device and torch.cuda.current_device() == HERE
+        near(got.cpu(), want)
+
+
+def test_enabled_and_streams_of_the_other_device(torch):
+    tsvd_torch = pytest.importorskip("tsvd.torch")
+    there = torch.device(f"cuda:{THERE}")
+    a = torch.from_numpy(dense(40, 30)).to(there)
+    stream = torch.cuda.Stream(there)
+    stream.wait_stream(torch.cuda.current_stream(there))
+    with tsvd_torch.enabled(), torch.cuda.stream(stream):
+        late = torch.zeros_like(a)
+        torch.cuda._sleep(20_000_000)
+        late.copy_(a)
+        values = torch.linalg.svdvals(late)
+    torch.cuda.synchronize(there)
+    near(values.cpu(), torch.linalg.svdvals(a).cpu())
+    assert torch.cuda.current_device() == HERE
+
+
+def test_each_gpu_computes_its_part_of_a_batch_of_jax():
+    jax = JAX().jax
+    tsvd_jax = pytest.importorskip("tsvd.jax")
+    mesh = jax.sharding.Mesh(np.array(jax.devices("gpu")[:2]), ("x",))
+    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
+    a = dense(6, 20, 20)
+    parts = jax.device_put(a, sharding)
+    for function in (
+        lambda a: tsvd_jax.linalg_svd(a).S,
+        tsvd_jax.linalg_svdvals,
+        tsvd_jax.inv,
+        tsvd_jax.linalg.pinv,
+        jax.grad(lambda a: (tsvd_jax.linalg_svdvals(a) ** 3).sum()),
+    ):
+        compiled = jax.jit(function).lower(parts).compile()
+        assert "all-gather" not in compiled.as_text()
+        got = compiled(parts)
+        assert {len(part.data) for part in got.addressable_shards} == {3}
+        near(got, function(jax.device_put(a, jax.devices("cpu")[0])))

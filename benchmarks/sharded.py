@@ -1,0 +1,87 @@
+"""Batches that are sharded over GPUs, in JAX: each device decomposes its part.
+
+The batch lies on the devices, and so do the results. One device has the whole batch.
+"""
+
+from dataclasses import dataclass
+from statistics import median
+
+from benchmarks import bars, dense
+from benchmarks.group import Group, Part
+from benchmarks.timing import interleaved
+
+LEAST = 0.9  # of the number of devices: the time of one device over that of all
+
+
+@dataclass(frozen=True)
+class Case:
+    """Gaussian matrices."""
+
+    shape: tuple
+    vectors: bool = True
+
+    @property
+    def what(self):
+        count, rows, columns = self.shape
+        return dense.Case("", rows, columns, None, count, "float64", self.vectors).what
+
+
+CASES = (
+    Case((64, 1000, 1000)),
+    Case((400, 256, 256)),
+    Case((400, 256, 256), vectors=False),
+    Case((200_000, 32, 32)),
+    Case((20_000_000, 4, 4)),
+)
+
+
+def _devices():
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    return jax.devices("cuda")
+
+
+def _measure(run, case):
+    import jax
+    import numpy as np
+
+    import tsvd.jax
+
+    devices = _devices()
+    mesh = jax.sharding.Mesh(np.array(devices), ("x",))
+    sharding = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec("x"))
+    A = dense.gaussian(case.shape[-1], case.shape, "float64")
+    call = jax.jit(tsvd.jax.linalg_svd if case.vectors else tsvd.jax.linalg_svdvals)
+    calls = {
+        name: (lambda a: lambda: jax.block_until_ready(call(a)))(jax.device_put(A, place))
+        for name, place in (("one", devices[0]), ("all", sharding))
+    }
+    times = interleaved(calls, run.repeats)
+    record = {"what": case.what} | {name: median(seconds) for name, seconds in times.items()}
+    return record | {f"{name}_seconds": seconds for name, seconds in times.items()}
+
+
+def _bars(run):
+    return [
+        bars.at_least(
+            f"{case['what']}: one / all", LEAST * len(_devices()), case["one"] / case["all"]
+        )
+        for case in run.records["cases"]
+    ]
+
+
+GROUP = Group(
+    files={"cuda": "sharded"},
+    parts=[
+        Part(
+            "cases",
+            lambda run: CASES,
+            _measure,
+            "what:<44 one:s all:s one/all:.2f",
+            head="medians",
+        )
+    ],
+    bars=_bars,
+    contents=lambda run: {"device": run.device, "devices": len(_devices())},
+)
