@@ -190,3 +190,16 @@ def test_operators_without_a_derivative_say_so(mode, device):
             torch.func.jvp(torch.ops.tsvd.linalg_svdvals, (a,), (a,))
     with torch.no_grad():
         assert torch.ops.tsvd.linalg_svdvals(a).shape == (3,)
+
+
+def test_intervals_break_the_graph(device):
+    a = random((6, 4), torch.float64, device, 0)
+
+    def f(a):
+        return tsvd.torch.linalg_svd(a, select="v", select_range=(0.5, 2.5)).S.sum()
+
+    torch._dynamo.reset()
+    torch.testing.assert_close(backward("aot_eager", fullgraph=False)(f, a, a), gradient(f, a))
+    for transformation in (make_fx(f), torch.func.grad(f)):
+        with pytest.raises(NotImplementedError, match='use select="i"'):
+            transformation(a)

@@ -13,6 +13,7 @@ from torch.autograd import forward_ad
 from . import _arrays
 from ._precision import own_precision
 from ._selection import index_range
+from ._torch_operators import is_traced
 
 # The select_range of an interval that holds no value.
 NONE = (0, -1)
@@ -109,7 +110,9 @@ def indices(tensors, orders, compute, select, select_range):
         return select, index_range(select_range, min(orders))
     if select != "v":
         return select, select_range
-    if torch.compiler.is_compiling() or any(map(_arrays.is_transformed, tensors)):
+    if torch.compiler.is_compiling():
+        return _indices_outside_graphs(tensors, orders, compute, select, select_range)
+    if any(map(_arrays.is_transformed, tensors)) or any(map(is_traced, tensors)):
         raise NotImplementedError(
             'select="v" within a transformation of torch.func or a graph: how many values there '
             'are depends on their numbers; use select="i"'
@@ -123,6 +126,11 @@ def indices(tensors, orders, compute, select, select_range):
         return "i", NONE
     above = count((select_range[1], math.inf)) if select_range[1] < math.inf else 0
     return "i", (above, above + inside - 1)
+
+
+@outside_graphs
+def _indices_outside_graphs(*arguments):
+    return indices(*arguments)
 
 
 def may_want_derivative(x):
