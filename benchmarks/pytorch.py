@@ -188,6 +188,12 @@ def _bars(run):
     ]
 
 
+def _version():
+    import torch
+
+    return torch.__version__
+
+
 def _warm(run):
     import torch
 
@@ -215,6 +221,6 @@ GROUP = Group(
         ),
     ],
     bars=_bars,
-    contents=lambda run: {"device": run.device},
+    contents=lambda run: {"device": run.device, "library": f"PyTorch {_version()}"},
     prepare=_warm,
 )

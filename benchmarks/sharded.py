@@ -42,6 +42,12 @@ def _devices():
     return jax.devices("cuda")
 
 
+def _library():
+    import jax
+
+    return f"JAX {jax.__version__}"
+
+
 def _measure(run, case):
     import jax
     import numpy as np
@@ -83,5 +89,5 @@ GROUP = Group(
         )
     ],
     bars=_bars,
-    contents=lambda run: {"device": run.device, "devices": len(_devices())},
+    contents=lambda run: {"device": run.device, "devices": len(_devices()), "library": _library()},
 )

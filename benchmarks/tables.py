@@ -376,6 +376,34 @@ def _solutions(content):
         )
 
 
+def _pytorch(content):
+    """A line for each decomposition: the ways to it, and what the way through PyTorch costs."""
+    yield from _header("torch.linalg.svd", "PyTorch", "enabled", "ahead", "tsvd.linalg", "over it")
+    for case in content["cases"]:
+        yield _row(
+            case["what"],
+            _seconds(case["torch"]),
+            _seconds(case["enabled"]),
+            _times(case["torch"] / case["enabled"]),
+            _seconds(case["tsvd"]),
+            f"{case['enabled'] / case['tsvd']:.2f}×",
+        )
+
+
+def _steps(content):
+    yield from _header("step of training", "PyTorch", "enabled", "ahead")
+    for case in content["steps"]:
+        ahead = _times(case["torch"] / case["enabled"])
+        yield _row(case["what"], _seconds(case["torch"]), _seconds(case["enabled"]), ahead)
+
+
+def _sharded(content):
+    yield from _header("batch", "one GPU", f"{content['devices']} GPUs", "ahead")
+    for case in content["cases"]:
+        ahead = f"{case['one'] / case['all']:.2f}×"
+        yield _row(case["what"], _seconds(case["one"]), _seconds(case["all"]), ahead)
+
+
 def _small(content):
     """A line for each case; the time of a batch is that of one of its matrices on the CPU, and of
     all of them on the GPU.
@@ -532,6 +560,12 @@ def _measured_gpu(content):
     tests = ", ".join(f"{n:,} {word}" for word, n in counts.items() if word != "deselected")
     yield f"{machine['gpus'][0]}, driver {machine['driver']}, CUDA {cuda['runtime']};"
     yield f"{content['date'][:10]}; {_trees(content)}{f'; tests: {tests}' if tests else ''}."
+
+
+def _measured_library(content):
+    """With the library that calls tsvd."""
+    yield f"{content['library']};"
+    yield from (_measured if content["device"] == "cpu" else _measured_gpu)(content)
 
 
 def _measured_vectors(content):
@@ -792,6 +826,14 @@ TABLES = {
     "inverse_cpu": (_inverse, "inverse_cpu.json"),
     "measured_inverse_cpu": (_measured, "inverse_cpu.json"),
     "inverse_cuda": (_inverse, "inverse.json"),
+    "pytorch_cpu": (_pytorch, "pytorch_cpu.json"),
+    "pytorch_steps_cpu": (_steps, "pytorch_cpu.json"),
+    "measured_pytorch_cpu": (_measured_library, "pytorch_cpu.json"),
+    "pytorch_cuda": (_pytorch, "pytorch.json"),
+    "pytorch_steps_cuda": (_steps, "pytorch.json"),
+    "measured_pytorch_cuda": (_measured_library, "pytorch.json"),
+    "sharded": (_sharded, "sharded.json"),
+    "measured_sharded": (_measured_library, "sharded.json"),
     "solutions_cpu": (_solutions, "solutions_cpu.json"),
     "measured_solutions_cpu": (_measured, "solutions_cpu.json"),
     "solutions_cuda": (_solutions, "solutions.json"),
