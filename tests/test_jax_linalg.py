@@ -15,6 +15,7 @@ from jax import export  # noqa: E402
 
 import tsvd.jax  # noqa: E402
 import tsvd.linalg  # noqa: E402
+from testing import close_values  # noqa: E402
 from tsvd.jax import linalg  # noqa: E402
 
 SHAPES = [(4, 4), (5, 3), (3, 5)]
@@ -201,6 +202,17 @@ def test_table(call, dtype, transformation):
         got = jax.jit(lambda matrices: [ours(a) for a in matrices])(matrices)
     want = jax.jit(lambda matrices: [theirs(a) for a in matrices])(matrices)
     _compare(got, want, jnp.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("gap", [1e-2, 1e-4, 1e-6, 1e-8, 1e-10])
+@pytest.mark.parametrize("transformation", [jax.grad, jax.jacfwd])
+def test_close_values_against_extended_precision(transformation, gap):
+    """The gradient grows like 1/gap, and its error like eps/gap relative to it."""
+    A, W = close_values.matrix(gap)
+    found = transformation(lambda a: close_values.loss(tsvd.jax.linalg_svd(a).U, W))(A)
+    right = close_values.gradient(A, W)
+    assert abs(right).max() > 0.1 / gap
+    assert abs(found - right).max() < 50 * np.finfo(float).eps / gap * abs(right).max()
 
 
 # ---- options and errors ----

@@ -5,6 +5,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import tsvd.torch  # noqa: E402
+from testing import close_values  # noqa: E402
 from tsvd.torch import linalg_svd  # noqa: E402
 
 # PyTorch's own forward mode warns of PyTorch's own use of it.
@@ -133,32 +134,9 @@ def test_bidiagonal_matrices(dtype, lower):
 @pytest.mark.parametrize("gap", [1e-2, 1e-4, 1e-6, 1e-8, 1e-10])
 def test_close_values_against_extended_precision(gap):
     """The gradient grows like 1/gap, and its error like eps/gap relative to it."""
-    mpmath = pytest.importorskip("mpmath")
-    n = 3
-    Q, P = (torch.linalg.qr(random((n, n), torch.float64, seed))[0] for seed in (0, 1))
-    a = (Q * torch.tensor([1 + gap, 1.0, 0.25], dtype=torch.float64)) @ P
-    W = random((n, n), torch.float64, 2)
-    W = W + W.mT
-    c = (1.0, -2.0, 0.5)
-
-    def loss(U):
-        return sum(c[k] * (U[:, k] @ (W @ U[:, k])) for k in range(n))
-
-    x = a.clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(loss(linalg_svd(x)[0]), x)
-    with mpmath.workdps(60):
-        M, G, step = mpmath.matrix(a.tolist()), mpmath.matrix(W.tolist()), mpmath.mpf(10) ** -30
-
-        def exact(M):
-            U = mpmath.svd_r(M)[0]
-            return sum(c[k] * (U[:, k].T * G * U[:, k])[0] for k in range(n))
-
-        right = torch.zeros((n, n), dtype=torch.float64)
-        for i in range(n):
-            for j in range(n):
-                up, down = M.copy(), M.copy()
-                up[i, j] += step
-                down[i, j] -= step
-                right[i, j] = float((exact(up) - exact(down)) / (2 * step))
+    A, W = close_values.matrix(gap)
+    x, W = torch.from_numpy(A).requires_grad_(), torch.from_numpy(W)
+    [gradient] = torch.autograd.grad(close_values.loss(linalg_svd(x)[0], W), x)
+    right = torch.from_numpy(close_values.gradient(A, W))
     assert right.abs().max() > 0.1 / gap
     assert off(gradient, right) < 50 * torch.finfo(torch.float64).eps / gap
