@@ -11,11 +11,11 @@ from statistics import median
 
 from benchmarks import bars, dense
 from benchmarks.group import Group, Part
-from benchmarks.timing import interleaved
+from benchmarks.timing import alternated, interleaved
 
 WITHIN = 1 / 0.97  # our time through PyTorch over that of tsvd.linalg
 
-LONG = 1.0  # seconds from which on PyTorch is timed once
+LONG = 1.0  # seconds from which on PyTorch is timed once, and that the timings take on a GPU
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,15 @@ def _record(run, what, theirs, **ours):
     """Times of PyTorch's call with tsvd in its place, and of other calls in turns; then without."""
     import tsvd.torch
 
+    def timings(contenders):
+        if run.device == "cpu":
+            return interleaved(contenders, run.repeats)
+        return alternated(contenders, LONG)
+
     with tsvd.torch.enabled():
-        times = interleaved({"enabled": theirs, **ours}, run.repeats)
+        times = timings({"enabled": theirs, **ours})
     first = timeit.timeit(theirs, number=1)
-    times["torch"] = [first] if first > LONG else interleaved({"": theirs}, run.repeats)[""]
+    times["torch"] = [first] if first > LONG else timings({"": theirs})[""]
     record = {"what": what} | {name: median(seconds) for name, seconds in times.items()}
     return record | {f"{name}_seconds": seconds for name, seconds in times.items()}
 

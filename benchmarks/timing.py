@@ -40,6 +40,23 @@ def interleaved(contenders, repeats):
     return seconds
 
 
+def alternated(contenders, seconds):
+    """As interleaved(), but call by call and without pauses: for work on a GPU, whose clock falls.
+
+    seconds: that all calls take together, about; each contender has five calls at least.
+    """
+    once = 0
+    for function in contenders.values():
+        function()
+        once += timeit.timeit(function, number=1)
+    rounds = max(5, min(101, math.ceil(seconds / once)))
+    times = {name: [] for name in contenders}
+    for _ in range(rounds):
+        for name, function in contenders.items():
+            times[name].append(timeit.timeit(function, number=1))
+    return times
+
+
 def solve(d, e, **options):
     """Times one call of tsvd.svd: end to end, on the device, by phases; and what deflated."""
     start = time.perf_counter()
