@@ -833,7 +833,7 @@ TABLES = {
     "pytorch_steps_cuda": (_steps, "pytorch.json"),
     "measured_pytorch_cuda": (_measured_library, "pytorch.json"),
     "sharded": (_sharded, "sharded.json"),
-    "measured_sharded": (_measured_library, "sharded.json"),
+    "measured_sharded": (_measured_gpu, "sharded.json"),
     "solutions_cpu": (_solutions, "solutions_cpu.json"),
     "measured_solutions_cpu": (_measured, "solutions_cpu.json"),
     "solutions_cuda": (_solutions, "solutions.json"),

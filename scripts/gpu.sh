@@ -27,7 +27,7 @@
 #     complex   * complex matrices, against cuSOLVER, PyTorch and real ones             2 min
 #     eps       * the time that a looser eps saves                                   0.25 min
 #     extra     * n x (n+1) bidiagonal matrices, against square ones                 0.25 min
-#     sharded     batches that are sharded over the GPUs, in JAX; of two or more     0.5 min
+#     sharded     batches that are sharded over two GPUs, in JAX                      0.5 min
 #     wheels      the wheel of the CPU and the device library, without nvcc on the path   2 min
 #     sweep       cliffs: times over sizes in steps of 1.2                               5 min
 #     cube        values of dense matrices up to n = 40,960, against the cube            5 min
