@@ -529,6 +529,7 @@ def test_a_gradient_descends():
 
 
 @pytest.mark.filterwarnings("default:The .grad attribute")  # by PyTorch's compiler itself
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated")
 def test_compile():
     """torch.compile runs it between its graphs; the eager back end needs no compiler."""
     d, e = _tensors(4)
