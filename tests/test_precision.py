@@ -17,29 +17,50 @@ def settings():
     return [getattr(place, "fp32_precision", None) for place in places]
 
 
-@pytest.fixture(params=["highest", "high", "medium", "newer interface"])
+def set_newer(cuda=None, mkldnn=None, whole=None):
+    """The newer settings, of PyTorch 2.9 on."""
+    backends = torch.backends
+    if not hasattr(backends.cuda.matmul, "fp32_precision"):
+        pytest.skip("of a newer PyTorch")
+    places = (backends.cuda.matmul, cuda), (backends.mkldnn.matmul, mkldnn), (backends, whole)
+    for place, setting in places:
+        if setting is not None:
+            place.fp32_precision = setting
+
+
+SETTINGS = {
+    "highest": lambda: None,
+    "high": lambda: torch.set_float32_matmul_precision("high"),
+    "medium": lambda: torch.set_float32_matmul_precision("medium"),
+    "allow_tf32": lambda: setattr(torch.backends.cuda.matmul, "allow_tf32", True),
+    "cuda": lambda: set_newer(cuda="tf32"),
+    "mkldnn": lambda: set_newer(mkldnn="bf16"),
+    "whole": lambda: set_newer(whole="tf32"),
+    "medium but cuda": lambda: (torch.set_float32_matmul_precision("medium"), set_newer("ieee")),
+}
+
+
+@pytest.fixture(params=SETTINGS)
 def setting(request):
     """A setting of PyTorch for products of float32, which a test finds and leaves."""
-    place = torch.backends.cuda.matmul
-    if request.param != "newer interface":
-        torch.set_float32_matmul_precision(request.param)
-    elif hasattr(place, "fp32_precision"):
-        place.fp32_precision = "tf32"
-    else:
-        pytest.skip("of a newer PyTorch")
+    SETTINGS[request.param]()
     before = settings()
     yield
     assert settings() == before
-    if request.param == "newer interface":
-        place.fp32_precision = "ieee"
     torch.set_float32_matmul_precision("highest")
+    if before != [None, None]:
+        set_newer("none", "none", "none")
+
+
+def is_full():
+    return all(setting in ("ieee", "none") for setting in settings() if setting is not None)
 
 
 def test_the_setting_is_put_back(setting):
     with own_precision("torch"):
         with own_precision("torch"):
-            assert torch.get_float32_matmul_precision() == "highest"
-        assert torch.get_float32_matmul_precision() == "highest"
+            assert is_full()
+        assert is_full()
 
 
 def test_the_last_thread_puts_it_back(setting):
@@ -56,7 +77,7 @@ def test_the_last_thread_puts_it_back(setting):
     inside.wait()
     with pytest.raises(ZeroDivisionError), own_precision("torch"):
         raise ZeroDivisionError
-    assert torch.get_float32_matmul_precision() == "highest"
+    assert is_full()
     leave.set()
     for thread in threads:
         thread.join()
@@ -117,3 +138,13 @@ def test_results_of_jax_are_the_same(jax_device):
             with jax.default_matmul_precision("highest"):
                 expected = function(jnp.asarray(a))
             assert (function(jnp.asarray(a)) == expected).all(), name
+
+
+def test_inherited_settings_stay_inherited():
+    set_newer(whole="tf32")
+    with own_precision("torch"):
+        assert is_full()
+    assert settings() == ["tf32", "tf32"]
+    set_newer(whole="ieee")
+    assert settings() == ["ieee", "ieee"]
+    set_newer(whole="none")

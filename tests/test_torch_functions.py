@@ -484,3 +484,31 @@ def test_autocast_makes_no_half_precision(wants_gradient):
             found = function(a)
         assert found.dtype == torch.float32, name
         torch.testing.assert_close(found, function(a))
+
+
+def test_thresholds_within_vmap():
+    """Those of each matrix of the batch that vmap maps over, whatever is in front."""
+    generator = torch.Generator().manual_seed(0)
+    a = torch.randn(3, 3, 4, 4, generator=generator, dtype=torch.float64)
+    b = a[..., :2].cos()
+    part = torch.tensor([1e-14, 0.3, 0.9], dtype=torch.float64)
+    parts = torch.rand(3, 3, generator=generator, dtype=torch.float64)
+    functions = {
+        "rtol": lambda a, b, t: linalg_pinv(a, rtol=t),
+        "rcond": lambda a, b, t: linalg_pinv(a, t),
+        "atol": lambda a, b, t: linalg_pinv(a, atol=t),
+        "lstsq": lambda a, b, t: linalg_lstsq(a, b, t)[0],
+        "gradient": lambda a, b, t: torch.func.grad(lambda a: linalg_lstsq(a, b, t)[0].sum())(a),
+    }
+    for name, function in functions.items():
+        found = torch.vmap(function)(a, b, part)
+        right = torch.stack([function(a[i], b[i], part[i]) for i in range(3)])
+        torch.testing.assert_close(found, right, msg=name)
+        found = torch.vmap(function, (0, 0, 1))(a, b, parts)
+        right = torch.stack([function(a[i], b[i], parts[:, i]) for i in range(3)])
+        torch.testing.assert_close(found, right, msg=name)
+        found = torch.vmap(torch.vmap(function, (0, 0, None)))(a, b, part)
+        right = torch.stack(
+            [torch.vmap(function, (0, 0, None))(a[i], b[i], part[i]) for i in range(3)]
+        )
+        torch.testing.assert_close(found, right, msg=name)

@@ -203,3 +203,23 @@ def test_intervals_break_the_graph(device):
     for transformation in (make_fx(f), torch.func.grad(f)):
         with pytest.raises(NotImplementedError, match='use select="i"'):
             transformation(a)
+
+
+@pytest.mark.parametrize("order", ["vmap of grad", "grad of vmap", "backward of vmap"])
+@pytest.mark.parametrize("name", ["linalg_svdvals", "linalg_inv", "linalg_polar"])
+def test_derivatives_within_vmap_break_the_graph(name, order, device):
+    """PyTorch's graph would have no derivative there: with fullgraph=True it is refused."""
+    f, a = LOSSES[name], random((2, 4, 4), torch.float64, device, 0)
+
+    def whole(a):
+        return torch.vmap(f)(a).sum()
+
+    torch._dynamo.reset()
+    if order == "backward of vmap":
+        found, right = backward("aot_eager", fullgraph=False)(whole, a, a), gradient(whole, a)
+        with pytest.raises(torch._dynamo.exc.Unsupported):
+            backward("aot_eager")(whole, a, a)
+    else:
+        g = torch.vmap(torch.func.grad(f)) if order == "vmap of grad" else torch.func.grad(whole)
+        found, right = torch.compile(g, backend="aot_eager")(a), g(a)
+    torch.testing.assert_close(found, right, rtol=1e-9, atol=1e-9)

@@ -429,6 +429,42 @@ def test_further_vectors_have_no_derivative(shape):
     assert (a.grad == 0).all()
 
 
+def test_hermitian_reads_one_triangle(device):
+    """Also if a derivative is wanted, and the other one holds what is no number."""
+    a = torch.tensor([[2.0, torch.nan], [1.0, 3.0]], dtype=torch.float64, device=device)
+    right = torch.tensor([[0.6, -0.2], [-0.2, 0.4]], dtype=torch.float64, device=device)
+    for x in (a, a.clone().requires_grad_()):
+        check(linalg.pinv(x, hermitian=True).detach(), right)
+
+
+def test_a_matrix_with_several_thresholds(device):
+    a = matrices(4, 3, device=device)
+    for name in ("rtol", "atol"):
+        parts = {name: torch.tensor([[0.1], [0.5]], dtype=a.dtype, device=device)}
+        check(*both(lambda X, parts=parts: X.pinv(a, **parts)))
+
+
+@pytest.mark.parametrize("p", [1, -1, np.inf, -np.inf, "fro"])
+def test_condition_of_zero(p, device):
+    a = torch.stack([torch.zeros(2, 2), torch.eye(2)]).to(device)
+    check(*both(lambda X: X.cond(a, p)))
+
+
+def test_norms_are_not_narrowed():
+    for a, dtype in ((matrices(3, 3), torch.float32), (matrices(3, 3) * 1j, torch.float64)):
+        for X in (linalg, L):
+            with pytest.raises(RuntimeError):
+                X.matrix_norm(a, "nuc", dtype=dtype)
+
+
+def test_default_device_is_not_asked():
+    torch.set_default_device("meta")
+    try:
+        assert linalg.matrix_rank(torch.ones(3, 3, device="cpu"), atol=0.1) == 1
+    finally:
+        torch.set_default_device(None)
+
+
 # ---- graphs ----
 
 IN_GRAPHS = {
@@ -499,6 +535,43 @@ def test_graphs(name, graph, dtype, device):
             transformed(f, a)
         return
     check(transformed(f, a), plain(f, a), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_traces_hold_operators_of_tsvd(mode):
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    def f(a):
+        return linalg.svdvals(a).sum() + linalg.pinv(a).sum() + linalg.svd(a).S.sum()
+
+    graph = make_fx(f, tracing_mode=mode)(matrices(4, 3)).graph
+    names = [node.target.namespace for node in graph.nodes if node.op == "call_function"]
+    assert names.count("tsvd") == 3
+    check(
+        make_fx(f, tracing_mode=mode)(matrices(4, 3))(matrices(4, 3).cos()), f(matrices(4, 3).cos())
+    )
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_singular_matrices_in_a_graph(device):
+    torch.compiler.reset()
+    a = torch.zeros(3, 3, device=device)
+    assert compiled(linalg.inv_ex, a).info == L.inv_ex(a).info
+    assert compiled(lambda a: linalg.cond(a, 1), a) == np.inf
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_sizes_stay_dynamic():
+    """The default threshold of pinv depends on them."""
+
+    class Module(torch.nn.Module):
+        def forward(self, a):
+            return linalg.pinv(a)
+
+    sizes = {0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC}
+    module = torch.export.export(Module(), (matrices(6, 4),), dynamic_shapes=(sizes,)).module()
+    for shape in ((9, 7), (3, 20)):
+        check(module(matrices(*shape)), linalg.pinv(matrices(*shape)))
 
 
 @pytest.mark.filterwarnings("ignore")

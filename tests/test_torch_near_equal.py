@@ -140,3 +140,16 @@ def test_close_values_against_extended_precision(gap):
     right = torch.from_numpy(close_values.gradient(A, W))
     assert right.abs().max() > 0.1 / gap
     assert off(gradient, right) < 50 * torch.finfo(torch.float64).eps / gap
+
+
+@pytest.mark.parametrize("size", ["smallest", "largest"])
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_gradients_of_any_size(dtype, size):
+    """Squares of them may leave the range of numbers."""
+    finfo = torch.finfo(dtype)
+    scale = finfo.tiny / finfo.eps**2 if size == "smallest" else finfo.max * finfo.eps
+    a = deficient(6, 4, 2)(dtype, 0).requires_grad_()
+    W = random((6, 4), dtype, 1)
+    U, S, Vh = linalg_svd(a)
+    (gradient,) = torch.autograd.grad((U * S) @ Vh, a, scale * W)
+    assert off(gradient / scale, W) < 100 * finfo.eps

@@ -81,12 +81,14 @@ def _outside_graphs(function, *arguments):
 def _is_first_order():
     """Whether a graph that is being made asks for no derivative but one in reverse mode.
 
-    Of another it would make zeros: it keeps the function of autograd for one level only.
+    Of another it would make zeros: it keeps the function of autograd for one level only, and within
+    torch.vmap for none.
     """
     if forward_ad._current_level >= 0:
         return False
     levels, transform = _levels(), torch._C._functorch.TransformType
-    return transform.Jvp not in levels and levels.count(transform.Grad) <= int(_FOLLOWS_GRAD)
+    follows = _FOLLOWS_GRAD and transform.Vmap not in levels
+    return transform.Jvp not in levels and levels.count(transform.Grad) <= int(follows)
 
 
 @torch.compiler.assume_constant_result
@@ -98,6 +100,11 @@ def number(name, x):
     """A tensor as tsvd computes it."""
     if not isinstance(x, torch.Tensor):
         raise TypeError(f"{name} must be a tensor of PyTorch, not {type(x).__name__}")
+    if not torch.compiler.is_compiling() and x.layout != torch.strided:
+        raise TypeError(
+            f"{name} is a sparse tensor: tsvd.torch takes {name}.to_dense(), and tsvd.linalg.svds "
+            "finds a few values of sparse matrices of SciPy"
+        )
     return x if x.is_floating_point() or x.is_complex() else x.double()
 
 

@@ -55,9 +55,14 @@ def _h(x):
 # out. If not, it is small because the divisor is, and their quotient belongs to the derivative.
 
 
-def _norms(x):
-    """Of columns."""
-    return (abs(x) ** 2).sum(-2) ** 0.5
+def _norms(xp, x):
+    """Of columns, also where squares of their entries leave the range of numbers."""
+    size = abs(x)
+    if 0 in x.shape:
+        return size.sum(-2)
+    largest = xp.amax(size, -2)
+    scale = xp.where(largest > 0, largest, 1.0)
+    return largest * ((size / scale[..., None, :]) ** 2).sum(-2) ** 0.5
 
 
 def _noise(xp, s, *factors):
@@ -65,7 +70,7 @@ def _noise(xp, s, *factors):
 
     It was below 1 eps times the norm of the column for all orders up to 1000.
     """
-    return 8 * float(xp.finfo(s.dtype).eps) * sum(_norms(x) for x in factors if x is not None)
+    return 8 * float(xp.finfo(s.dtype).eps) * sum(_norms(xp, x) for x in factors if x is not None)
 
 
 def _quotient(xp, x, by, left_out):
@@ -142,7 +147,7 @@ def _beside_quotient(xp, Q, x, s, linear=False):
     """That part with column i divided by s_i."""
     beside, left_out = _beside(Q, x), False
     if not linear:
-        left_out = (s <= rounding(xp, s)) & (_norms(beside) <= _noise(xp, s, x))
+        left_out = (s <= rounding(xp, s)) & (_norms(xp, beside) <= _noise(xp, s, x))
         left_out = left_out[..., None, :]
     return _quotient(xp, beside, s[..., None, :], left_out)
 

@@ -14,7 +14,6 @@ import operator
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from . import _derivative
 from ._jax_dense import (
@@ -333,6 +332,7 @@ def lstsq(a, b, rcond=None, *, numpy_resid=False):
         with formulas():
             rcond = jnp.where(jnp.asarray(rcond) < 0, eps, rcond)
     x, squares, rank, s = _compiled_lstsq(a, b if b.ndim == 2 else b[:, None], _part(rcond, a))
+    rank = rank.astype(int)
     if numpy_resid and (rank < a.shape[1] or a.shape[0] <= a.shape[1]):
         squares = squares[:0]
     return x if b.ndim == 2 else x[:, 0], squares, rank, s
@@ -397,7 +397,9 @@ def _lstsq(a, b, part):
         counts = _counting(S, part, True)
         x = Vh.mT.conj() @ (_inverted(S, counts)[:, None] * (U.mT.conj() @ b))
         rest = b - a @ x
-    return x, (rest.conj() * rest).real.sum(0), counts.sum(-1), S
+        # a tangent of integers has no place in shard_map
+        rank = counts.sum(-1, dtype=S.dtype)
+    return x, (rest.conj() * rest).real.sum(0), rank, S
 
 
 _compiled_lstsq = jax.jit(_lstsq)
@@ -412,5 +414,4 @@ def _lstsq_jvp(primals, tangents):
     with formulas():
         dx, d_squares = _derivative.lstsq_tangent(a, b, X, x, da, db)
         ds = _derivative.dense_values_tangent(U, Vh.mT.conj(), da)
-    none = np.zeros(rank.shape, jax.dtypes.float0)
-    return (x, squares, rank, s), (dx, d_squares, none, ds)
+    return (x, squares, rank, s), (dx, d_squares, jnp.zeros_like(rank), ds)

@@ -78,16 +78,33 @@ _full_float32 = _FullFloat32()
 
 
 def _set_full(torch):
-    """Sets full precision; returns what brings back the setting that there was."""
-    try:
-        before = torch.get_float32_matmul_precision()
-    except RuntimeError:  # it was set by the newer interface, and the older one refuses to answer
-        places = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
-        undo = [functools.partial(setattr, x, "fp32_precision", x.fp32_precision) for x in places]
-        for place in places:
-            place.fp32_precision = "ieee"
-        return undo
-    if before == "highest":
+    """Sets full precision; returns what brings back the setting that there was.
+
+    PyTorch has an older setting, and from 2.9 on newer ones for parts of it. The older one sets
+    those too, and refuses to answer where they contradict it.
+    """
+    places = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
+    places = [place for place in places if hasattr(place, "fp32_precision")]
+    before = [place.fp32_precision for place in places]
+    if before and all(setting in _FULL for setting in before):
         return ()
-    torch.set_float32_matmul_precision("highest")
-    return (functools.partial(torch.set_float32_matmul_precision, before),)
+    undo = []
+    with contextlib.suppress(RuntimeError):
+        older = torch.get_float32_matmul_precision()
+        if older != "highest":
+            undo.append(functools.partial(torch.set_float32_matmul_precision, older))
+            torch.set_float32_matmul_precision("highest")
+    for place, setting in zip(places, before, strict=True):
+        undo.append(functools.partial(_set, place, setting))
+        _set(place, "ieee")
+    return undo
+
+
+_FULL = "ieee", "none"  # of their own, and that of no setting at all
+
+
+def _set(place, setting):
+    """Sets what a place answers; by inheritance, if it does so then."""
+    for own in ("none", setting):
+        if place.fp32_precision != setting:
+            place.fp32_precision = own

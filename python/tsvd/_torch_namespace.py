@@ -74,7 +74,7 @@ def _as_torch(function):
     def call(A, *arguments, **options):
         if torch.compiler.is_compiling():
             return _in_float32(function, A, *arguments, **options)
-        if any(map(_has_no_numbers, (A, *arguments, options.get("B")))):
+        if not _is_recorded() and any(map(_has_no_numbers, (A, *arguments, options.get("B")))):
             return theirs(A, *arguments, **options)
         try:
             return _in_float32(function, A, *arguments, **options)
@@ -88,6 +88,11 @@ def _as_torch(function):
             raise LinAlgError(f"linalg.{function.__name__}: {error}") from error
 
     return call
+
+
+def _is_recorded():
+    """Whether make_fx takes down what is called: with fake tensors, too, it shall find tsvd."""
+    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None
 
 
 def _has_no_numbers(x):
@@ -247,7 +252,8 @@ def inv_ex(A, *, check_errors=False, out=None):
     """Inverse, and which matrices are singular, as `torch.linalg.inv_ex`.
 
     A batch that holds a singular matrix is computed by `torch.linalg.inv_ex`, which names
-    the pivot that is zero. check_errors: such a batch raises LinAlgError.
+    the pivot that is zero, and so is what a graph holds. check_errors: such a batch raises
+    LinAlgError.
 
     Examples
     --------
@@ -257,6 +263,8 @@ def inv_ex(A, *, check_errors=False, out=None):
     1
     """
     A = _matrices("A", A)
+    if is_traced(A):  # a graph cannot catch the error
+        return _named("inv_ex", out, tuple(torch.linalg.inv_ex(A, check_errors=check_errors)))
     try:
         X = _inverse(A)
     except np.linalg.LinAlgError:
@@ -307,7 +315,11 @@ def pinv(A, rcond=None, hermitian=False, *, atol=None, rtol=None, out=None):
         raise ValueError("rcond and rtol are two names of one argument: give one of them")
     A = _matrices("A", A)
     A = _hermitian(A) if hermitian else A
-    atol, rtol = _thresholds(A, atol, rcond if rtol is None else rtol)
+    rtol = rcond if rtol is None else rtol
+    if atol is None and rtol is None:
+        return _into(out, linalg_pinv(A))
+    A = _repeated(A, atol, rtol)
+    atol, rtol = _thresholds(A, atol, rtol)
     if _is_positive(atol):  # the larger one of the two counts, and linalg_pinv takes a sum
         with torch.no_grad():
             largest = _values(A)[..., 0]
@@ -348,7 +360,7 @@ def lstsq(A, B, rcond=None, *, driver=None):
     >>> linalg.lstsq(A, b).solution.round(decimals=5)
     tensor([2.])
     """
-    A, B = _matrices("A", A), _tensor("B", B)
+    A, B = _matrices("A", A), number("B", B)
     _check_driver(driver, (None, *_LSTSQ_DRIVERS))
     driver = driver or ("gels" if A.is_cuda else "gelsy")
     vector = B.ndim == 1 or (A.ndim - 1 == B.ndim and A.shape[:-1] == B.shape)
@@ -409,7 +421,8 @@ def matrix_rank(A, tol=None, hermitian=False, *, atol=None, rtol=None, out=None)
         atol, rtol = _thresholds(A, atol if tol is None else tol, rtol)
         least = _along(rtol, S) * S[..., :1]
         if _is_positive(atol):
-            least = torch.maximum(least, torch.as_tensor(_along(atol, S)).to(least))
+            atol = torch.as_tensor(_along(atol, S), dtype=least.dtype, device=least.device)
+            least = torch.maximum(least, atol)
         return _into(out, (least < S).sum(-1))
 
 
@@ -439,7 +452,8 @@ def cond(A, p=None, *, out=None):
         of_inverse = matrix_norm(safe, p).masked_fill(~inverse.isfinite().all(-1).all(-1), math.inf)
     else:
         of_inverse = matrix_norm(inverse, p)
-    return _into(out, matrix_norm(A, p) * of_inverse)
+    number = matrix_norm(A, p) * of_inverse
+    return _into(out, number.masked_fill(info > 0, math.inf))  # of zero it would be NaN
 
 
 @_as_torch
@@ -459,7 +473,12 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=No
     if ord not in (2, -2, "nuc"):
         return torch.linalg.matrix_norm(A, ord, dim, keepdim, dtype=dtype, out=out)
     A = _matrices("A", A)
-    A = A if dtype is None else A.to(dtype)
+    if dtype is not None:
+        if torch.promote_types(A.dtype, dtype) != dtype:
+            raise RuntimeError(f"linalg.matrix_norm: {A.dtype} would be narrowed to {dtype}")
+        A = A.to(dtype)
+    if len(dim) != 2:
+        raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {tuple(dim)}")
     first, second = dim
     if first % A.ndim == second % A.ndim:
         raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got {tuple(dim)}")
@@ -476,20 +495,9 @@ def matrix_norm(A, ord="fro", dim=(-2, -1), keepdim=False, *, dtype=None, out=No
 
 def _matrices(name, x):
     """A tensor of matrices as it is computed."""
-    x = _tensor(name, x)
+    x = number(name, x)
     if x.ndim < 2:
         raise np.linalg.LinAlgError(f"{name} must have at least 2 dimensions, and has {x.ndim}")
-    return x
-
-
-def _tensor(name, x):
-    """A dense tensor."""
-    x = number(name, x)
-    if x.layout != torch.strided:
-        raise TypeError(
-            f"{name} is a sparse tensor: tsvd.torch.linalg takes {name}.to_dense(), and "
-            "tsvd.linalg.svds finds a few values of sparse matrices of SciPy"
-        )
     return x
 
 
@@ -509,14 +517,34 @@ def _hermitian(A):
     """The matrices that have this lower triangle, with the derivatives of (A + Aᴴ) / 2."""
     if A.shape[-2] != A.shape[-1]:
         raise np.linalg.LinAlgError("hermitian=True needs square matrices")
-    with torch.no_grad():
+    return apply(_Hermitian, A)
+
+
+@differentiable
+class _Hermitian(torch.autograd.Function):
+    """What _hermitian returns."""
+
+    @staticmethod
+    def forward(A):
         lower = torch.tril(A, -1)
         diagonal = torch.diagonal(A, dim1=-2, dim2=-1).real
-        whole = lower + lower.mH + torch.diag_embed(diagonal).to(A.dtype)
-    if not may_want_derivative(A):
-        return whole
-    part = 0.5 * A + 0.5 * A.mH
-    return part + (whole - part).detach()
+        return lower + lower.mH + torch.diag_embed(diagonal).to(A.dtype)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        pass
+
+    @staticmethod
+    def backward(ctx, g):
+        return 0.5 * g + 0.5 * g.mH
+
+    @staticmethod
+    def jvp(ctx, dA):
+        return 0.5 * dA + 0.5 * dA.mH
+
+    @staticmethod
+    def vmap(info, in_dims, A):
+        return apply(_Hermitian, in_front(A, in_dims[0], info.batch_size)), 0
 
 
 def _thresholds(A, atol, rtol):
@@ -529,6 +557,13 @@ def _thresholds(A, atol, rtol):
         elif atol > 0:
             rtol = 0.0
     return atol, rtol
+
+
+def _repeated(A, *parts):
+    """The matrices, repeated if there are more thresholds than matrices."""
+    shapes = [part.shape for part in parts if isinstance(part, torch.Tensor)]
+    batch = torch.broadcast_shapes(A.shape[:-2], *shapes)
+    return A.expand(*batch, *A.shape[-2:])
 
 
 def _is_positive(atol):

@@ -125,16 +125,12 @@ def linalg_pinv(
     [[-0.25, 0.0], [0.0, -0.25]]
     """
     options = {
-        "rcond": rcond,
         "hermitian": hermitian,
-        "atol": atol,
         "check_finite": check_finite,
         "device": device,
         "threads": threads,
     }
-    if rtol is not None:
-        options["rtol"] = rtol
-    X, rank = apply(_Pinv, number("a", a), options)
+    X, rank = apply(_Pinv, number("a", a), rcond, rtol, atol, options)
     return (X, rank) if return_rank else X
 
 
@@ -229,9 +225,19 @@ class _Inverse(torch.autograd.Function):
 
 def _as_tensor(part, a):
     """A threshold, or one for each matrix, as the operator takes it."""
-    if part is None:
-        return None
+    if part is None or isinstance(part, torch.Tensor):
+        return part
+    if isinstance(part, (float, int, torch.SymFloat, torch.SymInt)):  # it may depend on sizes
+        return torch.full((), part, dtype=a.real.dtype, device=a.device)
     return torch.as_tensor(part, dtype=a.real.dtype, device=a.device)
+
+
+def _in_front(part, dim, size, a):
+    """A threshold beside the matrices a, to whose batch vmap has added a dimension in front."""
+    if not isinstance(part, torch.Tensor) or dim is None:
+        return part
+    part = in_front(part, dim, size)
+    return part.reshape(size, *(1,) * (a.ndim - 2 - part.ndim), *part.shape[1:])
 
 
 @differentiable
@@ -239,11 +245,13 @@ class _Pinv(torch.autograd.Function):
     """(X, rank)."""
 
     @staticmethod
-    def forward(a, options):
+    def forward(a, rcond, rtol, atol, options):
         if _torch_operators.is_traced(a):
-            parts = {name: _as_tensor(options.get(name), a) for name in ("rcond", "rtol", "atol")}
-            return _torch_operators.linalg_pinv(a, **{**options, **parts})
-        return linalg.pinv(a.detach(), return_rank=True, **options)
+            parts = (_as_tensor(part, a) for part in (rcond, rtol, atol))
+            parts = dict(zip(("rcond", "rtol", "atol"), parts, strict=True))
+            return _torch_operators.linalg_pinv(a, **parts, **options)
+        part = {} if rtol is None else {"rtol": rtol}
+        return linalg.pinv(a.detach(), rcond, atol=atol, return_rank=True, **part, **options)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
@@ -255,22 +263,29 @@ class _Pinv(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, gX, _):
-        return None if gX is None else _derivative.pinv_adjoint(*ctx.saved_tensors, gX), None
+        gA = None if gX is None else _derivative.pinv_adjoint(*ctx.saved_tensors, gX)
+        return gA, None, None, None, None
 
     @staticmethod
-    def jvp(ctx, da, _):
+    def jvp(ctx, da, *_):
         with outer_tangents():
             a, X, da = primals((*ctx.saved_tensors, da))
             return _derivative.pinv_tangent(a, X, da), None
 
     @staticmethod
-    def vmap(info, in_dims, a, options):
-        return apply(_Pinv, in_front(a, in_dims[0], info.batch_size), options), (0, 0)
+    def vmap(info, in_dims, a, rcond, rtol, atol, options):
+        size = info.batch_size
+        a = in_front(a, in_dims[0], size)
+        parts = (
+            _in_front(part, dim, size, a)
+            for part, dim in zip((rcond, rtol, atol), in_dims[1:4], strict=True)
+        )
+        return apply(_Pinv, a, *parts, options), (0, 0)
 
 
-def _inverse_of(ctx, a, s):
+def _inverse_of(ctx, a, s, rcond):
     """The pseudo-inverse for which the values count that counted for x."""
-    part = ctx.rcond
+    part = ctx.rcond if rcond is None else rcond
     if part is not None:
         part = _solutions.counted_part(torch, s, part, _space.eps_of(a))
         part = part[..., 0] if hasattr(part, "shape") else part
@@ -284,33 +299,35 @@ class _Lstsq(torch.autograd.Function):
     @staticmethod
     def forward(a, b, rcond, options):
         if _torch_operators.is_traced(a) or _torch_operators.is_traced(b):
-            return _torch_operators.linalg_lstsq(a, b, rcond=rcond, **options)
+            return _torch_operators.linalg_lstsq(a, b, rcond=_as_tensor(rcond, a), **options)
         return linalg.lstsq(a.detach(), b.detach(), rcond, **options)
 
     @staticmethod
     def setup_context(ctx, inputs, output):
-        a, b, ctx.rcond, ctx.options = inputs
+        a, b, rcond, ctx.options = inputs
         x, squares, rank, s = output
+        part = rcond if isinstance(rcond, torch.Tensor) else None
+        ctx.rcond = None if part is not None else rcond
         ctx.has_squares = squares.shape[-1:] == b.shape[-1:]
         ctx.mark_non_differentiable(rank, s)
-        ctx.save_for_backward(a, b, x, s)
-        ctx.save_for_forward(a, b, x, s)
+        ctx.save_for_backward(a, b, x, s, part)
+        ctx.save_for_forward(a, b, x, s, part)
         ctx.set_materialize_grads(False)
 
     @staticmethod
     def backward(ctx, gx, g_squares, *_):
-        a, b, x, s = ctx.saved_tensors
+        a, b, x, s, rcond = ctx.saved_tensors
         g_squares = g_squares if ctx.has_squares else None
         if gx is None and g_squares is None:
             return None, None, None, None
-        X = _inverse_of(ctx, a, s)
+        X = _inverse_of(ctx, a, s, rcond)
         return (*_derivative.lstsq_adjoint(a, b, X, x, gx, g_squares), None, None)
 
     @staticmethod
     def jvp(ctx, da, db, *_):
         with outer_tangents():
-            a, b, x, s, da, db = primals((*ctx.saved_tensors, da, db))
-            X = _inverse_of(ctx, a, s)
+            a, b, x, s, rcond, da, db = primals((*ctx.saved_tensors, da, db))
+            X = _inverse_of(ctx, a, s, rcond)
             da, db = or_zeros(da, a), or_zeros(db, b)
             dx, squares = _derivative.lstsq_tangent(a, b, X, x, da, db)
             return dx, squares if ctx.has_squares else squares[..., :0], None, None
@@ -320,4 +337,5 @@ class _Lstsq(torch.autograd.Function):
         a, b = (
             in_front(x, dim, info.batch_size) for x, dim in zip((a, b), in_dims[:2], strict=True)
         )
+        rcond = _in_front(rcond, in_dims[2], info.batch_size, a)
         return apply(_Lstsq, a, b, rcond, options), (0, 0, 0, 0)
