@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/api_call.h"
+#include "api/layout.h"
 #include "api/overlap.h"
 #include "api/problem.h"
 #include "backend/precision.h"
@@ -68,17 +69,21 @@ dense_svd(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options,
           struct host_environment *outer, tsvd_info *info, tsvd_error *error)
 {
     const double clock = tsvdi_host_seconds();
+    const struct named_array arrays[] = {{"a", a}, {"S", S}, {"U", U}, {"Vh", Vh}};
     struct dense_problem problem;
     const tsvd_options *taken;
+    struct layout layout;
     tsvd_options own;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_take_options(options, &own, &taken, error));
     TSVD_TRY(tsvdi_dense_input(handle, a, taken, 1, &problem, error));
     TSVD_TRY(tsvdi_dense_output(U, S, Vh, &problem, error));
-    TSVD_TRY(tsvdi_dense_check_apart(&problem, error));
+    TSVD_TRY(tsvdi_check_arrays_apart(arrays, 1, 4, error));
+    TSVD_TRY(tsvdi_layout_begin_dense(U, S, Vh, 1, &problem, &layout, error));
     problem.call.outer = outer;
     TSVD_CALL(handle, error, plan_and_run(&problem, info, error));
+    ret = tsvdi_layout_end(&layout, ret);
     info->seconds_total = tsvdi_host_seconds() - clock;
 out:
     return tsvdi_call_finish(ret, error);
@@ -219,6 +224,7 @@ tsvd_status
 tsvd_reduction_entries(const tsvd_reduction *reduction, const tsvd_array *d, const tsvd_array *e,
                        tsvd_error *error)
 {
+    const struct named_array arrays[] = {{"d", d}, {"e", e}};
     const struct dense_problem *p;
     struct host_environment outer;
     tsvd_error own;
@@ -236,7 +242,7 @@ tsvd_reduction_entries(const tsvd_reduction *reduction, const tsvd_array *d, con
         if (d->space != e->space) {
             return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "d and e must lie in one space");
         }
-        TSVD_TRY(tsvdi_check_two_apart(d, "d", e, "e", error));
+        TSVD_TRY(tsvdi_check_arrays_apart(arrays, 0, 2, error));
     }
     tsvdi_environment_enter(&outer);
     TSVD_CALL(p->call.handle, error,
@@ -342,8 +348,10 @@ reduction_svd(tsvd_reduction *reduction, const tsvd_options *options, const tsvd
               tsvd_info *info, tsvd_error *error)
 {
     const double clock = tsvdi_host_seconds();
+    const struct named_array arrays[] = {{"S", S}, {"U", U}, {"Vh", Vh}};
     struct dense_problem problem;
     const tsvd_options *taken;
+    struct layout layout;
     tsvd_options own;
     tsvd_status ret = TSVD_OK;
 
@@ -352,10 +360,12 @@ reduction_svd(tsvd_reduction *reduction, const tsvd_options *options, const tsvd
     TSVD_TRY(tsvdi_take_options(options, &own, &taken, error));
     TSVD_TRY(tsvdi_dense_options(taken, &problem, error));
     TSVD_TRY(tsvdi_dense_output(U, S, Vh, &problem, error));
-    TSVD_TRY(tsvdi_dense_check_results_apart(&problem, error));
+    TSVD_TRY(tsvdi_check_arrays_apart(arrays, 0, 3, error));
+    TSVD_TRY(tsvdi_layout_begin_dense(U, S, Vh, 0, &problem, &layout, error));
     problem.call.outer = outer;
     TSVD_CALL(problem.call.handle, error,
               precision_of(&problem)->reduce_svd(reduction->call, &problem, info, error));
+    ret = tsvdi_layout_end(&layout, ret);
     info->seconds_total = tsvdi_host_seconds() - clock;
 out:
     return tsvdi_call_finish(ret, error);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/api_call.h"
+#include "api/layout.h"
 #include "api/overlap.h"
 #include "api/problem.h"
 #include "backend/precision.h"
@@ -58,17 +59,21 @@ dense_inverse(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *opti
               tsvd_error *error)
 {
     const double clock = tsvdi_host_seconds();
+    const struct named_array arrays[] = {{"a", a}, {"X", X}};
     struct inverse_problem problem;
     const tsvd_options *taken;
+    struct layout layout;
     tsvd_options own;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_take_options(options, &own, &taken, error));
     TSVD_TRY(tsvdi_inverse_input(handle, a, taken, 1, refine, &problem, error));
     TSVD_TRY(tsvdi_inverse_output(X, &problem, error));
-    TSVD_TRY(tsvdi_inverse_check_apart(&problem, error));
+    TSVD_TRY(tsvdi_check_arrays_apart(arrays, 1, 2, error));
+    TSVD_TRY(tsvdi_layout_begin_inverse(X, &problem, &layout, error));
     problem.call.outer = outer;
     TSVD_CALL(handle, error, plan_and_run(&problem, info, error));
+    ret = tsvdi_layout_end(&layout, ret);
     info->seconds_total = tsvdi_host_seconds() - clock;
 out:
     return tsvdi_call_finish(ret, error);

@@ -144,32 +144,19 @@ extent_of_matrices(const struct dense_matrices *a)
     return x;
 }
 
-/* Refuses results that overlap `a`, or each other. */
-static tsvd_status
-check_dense(struct extent a, const struct dense_problem *p, tsvd_error *error)
+tsvd_status
+tsvdi_dense_check_apart(const struct dense_problem *p, tsvd_error *error)
 {
     const struct dense_matrices *m = &p->a;
     const int64_t left = p->full ? m->rows : p->k, right = p->full ? m->columns : p->k;
     const struct extent all[MOST_ARRAYS] = {
-        a,
+        extent_of_matrices(m),
         extent_of_results("S", p->S, dtype_of_reals(m->dtype), &m->batch, 1, p->k),
         extent_of_results("U", p->U, m->dtype, &m->batch, m->rows, left),
         extent_of_results("Vh", p->Vh, m->dtype, &m->batch, right, m->columns),
     };
 
     return check(all, 1, p->vectors ? 4 : 2, error);
-}
-
-tsvd_status
-tsvdi_dense_check_apart(const struct dense_problem *p, tsvd_error *error)
-{
-    return check_dense(extent_of_matrices(&p->a), p, error);
-}
-
-tsvd_status
-tsvdi_dense_check_results_apart(const struct dense_problem *p, tsvd_error *error)
-{
-    return check_dense(extent_of_bytes("a", NULL, 0), p, error);
 }
 
 tsvd_status
@@ -184,10 +171,13 @@ tsvdi_inverse_check_apart(const struct inverse_problem *p, tsvd_error *error)
 }
 
 tsvd_status
-tsvdi_check_two_apart(const tsvd_array *a, const char *a_name, const tsvd_array *b,
-                      const char *b_name, tsvd_error *error)
+tsvdi_check_arrays_apart(const struct named_array *arrays, int inputs, int count, tsvd_error *error)
 {
-    const struct extent all[MOST_ARRAYS] = {extent_of_array(a_name, a), extent_of_array(b_name, b)};
+    struct extent all[MOST_ARRAYS];
 
-    return check(all, 0, 2, error);
+    for (int i = 0; i < count; i++) {
+        all[i] = arrays[i].array != NULL ? extent_of_array(arrays[i].name, arrays[i].array)
+                                         : extent_of_bytes(arrays[i].name, NULL, 0);
+    }
+    return check(all, inputs, count, error);
 }

@@ -6,16 +6,19 @@
 
 #include "backend/problem.h"
 
-/* Refuse a problem whose arrays, all of which are set, overlap. */
+/* Refuse a problem whose arrays, all of which are set, overlap; results are C-contiguous. */
 tsvd_status tsvdi_check_apart(const struct svd_problem *problem, tsvd_error *error);
 tsvd_status tsvdi_dense_check_apart(const struct dense_problem *problem, tsvd_error *error);
 tsvd_status tsvdi_inverse_check_apart(const struct inverse_problem *problem, tsvd_error *error);
 
-/* Refuses results of dense matrices that overlap each other, where the matrices are not read. */
-tsvd_status tsvdi_dense_check_results_apart(const struct dense_problem *problem, tsvd_error *error);
+/* An array as errors call it; NULL: there is none. */
+struct named_array {
+    const char *name;
+    const tsvd_array *array;
+};
 
-/* Refuses two results that overlap. */
-tsvd_status tsvdi_check_two_apart(const tsvd_array *a, const char *a_name, const tsvd_array *b,
-                                  const char *b_name, tsvd_error *error);
+/* Refuses results among `count` arrays, those from `inputs` on, that overlap any of the others. */
+tsvd_status tsvdi_check_arrays_apart(const struct named_array *arrays, int inputs, int count,
+                                     tsvd_error *error);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "api/layout.h"
 #include "backend/precision.h"
 #include "host/dtype.h"
 #include "host/host.h"
@@ -306,16 +307,15 @@ struct result_form {
     tsvd_dtype dtype;
 };
 
-/* Refuses a result that is not C-contiguous or has not the shape (batch..., rows, columns);
-   columns < 0: (batch..., rows). */
+/* Refuses a result that has not the shape (batch..., rows, columns); columns < 0: (batch...,
+   rows). */
 static tsvd_status
 check_result(struct result_form form, const tsvd_array *array, const char *name, int64_t rows,
              int64_t columns, tsvd_error *error)
 {
     const struct batch *batch = form.batch;
     const int own = columns < 0 ? 1 : 2;
-    int64_t stride = (int64_t)dtype_size(form.dtype);
-    int same, empty = batch->matrices == 0 || rows == 0 || columns == 0, contiguous = 1;
+    int same, empty = batch->matrices == 0 || rows == 0 || columns == 0;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(check_array(array, name, form.handle, error));
@@ -332,13 +332,6 @@ check_result(struct result_form form, const tsvd_array *array, const char *name,
     if (array->dtype != form.dtype) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s has not the dtype that the input gives",
                           name);
-    }
-    for (int i = array->ndim - 1; i >= 0 && !empty; i--) {
-        contiguous &= array->shape[i] == 1 || array->strides[i] == stride;
-        stride *= array->shape[i];
-    }
-    if (!contiguous) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s is not C-contiguous", name);
     }
     if (!empty) {
         TSVD_TRY(tsvdi_check_data(array->space, form.dtype, array->data, name, error));
@@ -626,8 +619,14 @@ tsvdi_dense_array(const struct dense_problem *p, const tsvd_array *x, const char
 {
     const tsvd_dtype dtype = columns < 0 ? dtype_of_reals(p->a.dtype) : p->a.dtype;
     const struct result_form form = {p->call.handle, &p->a.batch, dtype};
+    tsvd_status ret = TSVD_OK;
 
-    return check_result(form, x, name, rows, columns, error);
+    TSVD_TRY(check_result(form, x, name, rows, columns, error));
+    if (!tsvdi_layout_is_contiguous(x, columns < 0 ? 1 : 2)) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s is not C-contiguous", name);
+    }
+out:
+    return ret;
 }
 
 /* ---- inverses ---- */

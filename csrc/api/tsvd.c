@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/api_call.h"
+#include "api/layout.h"
 #include "api/overlap.h"
 #include "api/problem.h"
 #include "backend/method.h"
@@ -137,17 +138,21 @@ svd(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e, const tsvd_op
     tsvd_info *info, tsvd_error *error)
 {
     const double clock = tsvdi_host_seconds();
+    const struct named_array arrays[] = {{"d", d}, {"e", e}, {"s", s}, {"L", L}, {"R", R}};
     struct svd_problem problem;
     const tsvd_options *taken;
+    struct layout layout;
     tsvd_options own;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(tsvdi_take_options(options, &own, &taken, error));
     TSVD_TRY(tsvdi_problem_input(handle, d, e, taken, 1, &problem, error));
     TSVD_TRY(tsvdi_problem_output(L, s, R, &problem, error));
-    TSVD_TRY(tsvdi_check_apart(&problem, error));
+    TSVD_TRY(tsvdi_check_arrays_apart(arrays, 2, 5, error));
+    TSVD_TRY(tsvdi_layout_begin(L, s, R, &problem, &layout, error));
     problem.call.outer = outer;
     TSVD_CALL(handle, error, plan_and_run(&problem, info, error));
+    ret = tsvdi_layout_end(&layout, ret);
     info->seconds_total = tsvdi_host_seconds() - clock;
 out:
     return tsvdi_call_finish(ret, error);

@@ -31,6 +31,13 @@
  * NULL.  A function that is given a handle of NULL returns TSVD_ERR_ARGUMENT, unless its comment
  * allows it.  Every `error` may be NULL.
  *
+ * Strides.  Arrays on the host may have any strides, results too, as long as their entries do not
+ * overlap.  C-contiguous results take the least time and memory.  If both sides of the vectors lie
+ * by columns, as Fortran has arrays, the transposes are decomposed into them, and nothing is copied;
+ * the same holds for an inverse by columns.  With other strides a call takes as much memory more as
+ * those results, which no plan counts.  Results on a CUDA device are C-contiguous, or an inverse by
+ * columns.
+ *
  * Floating point.  tsvd_svd(), tsvd_select() and the functions for dense matrices compute in the
  * default environment, in each of its threads: it rounds to nearest, flushes nothing to zero, and
  * traps nothing.  The caller's environment and exception flags come back at the end, and are there
@@ -169,7 +176,7 @@ typedef struct tsvd_array {
     tsvd_dtype dtype; /* type of the entries */
     int ndim;         /* dimensions, 1 to TSVD_MAX_DIMS */
     int64_t shape[TSVD_MAX_DIMS];   /* entries along each dimension, >= 0 */
-    int64_t strides[TSVD_MAX_DIMS]; /* bytes between entries; input's may be negative or 0 */
+    int64_t strides[TSVD_MAX_DIMS]; /* bytes between entries; may be negative, and of input 0 */
 } tsvd_array;
 
 /* A C-contiguous array: the last index runs fastest.  On a CUDA device numbers lie at multiples of
@@ -527,7 +534,7 @@ typedef struct tsvd_info {
  *           options.lower a row more than columns
  * options   NULL: the defaults
  * L, s, R   out, (batch..., rows, k), (batch..., k), (batch..., k, columns) for the k wanted
- *           values: C-contiguous, of the dtype of d, and all in one space.  That may be another
+ *           values: of the dtype of d, and all in one space.  That may be another
  *           than the space of d and e.  They overlap neither the input nor each other.  L and R are
  *           NULL if values alone are wanted.  If all values are wanted, R of n x (n+1) matrices may
  *           have n + 1 rows, and L of (n+1) x n matrices n + 1 columns: the last one is the null
@@ -589,7 +596,7 @@ TSVD_API tsvd_status tsvd_select(tsvd_handle *handle, const tsvd_array *d, const
  * options   NULL: the defaults.  Those of givens, eps and max_sweeps hold for the bidiagonal
  *           matrix; lower must be 0
  * U, S, Vh  out, (batch..., m, k), (batch..., k), (batch..., k, n) for the k wanted values:
- *           C-contiguous, of the dtype of a, all in one space, which may be another than that of
+ *           of the dtype of a, all in one space, which may be another than that of
  *           a.  If all values are wanted U may be (batch..., m, m) and Vh (batch..., n, n): then
  *           their further columns and rows complete the bases.  They overlap neither a nor each
  *           other.  U and Vh are NULL if values alone are wanted
@@ -706,7 +713,7 @@ typedef struct tsvd_inverse_info {
  * options   NULL: the defaults; check_finite, check and check_arg are read.  With check_finite = 0
  *           a matrix that holds NaN or infinity gives NaN
  * refine    non-zero: one step of Newton's iteration where it converges
- * X         out, the inverses: C-contiguous, of the shape and the dtype of a, in any space.  It
+ * X         out, the inverses: of the shape and the dtype of a, in any space.  It
  *           overlaps a nowhere
  * info      filled if not NULL
  * error     filled if not NULL and the status is not TSVD_OK
