@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "api/api_call.h"
+#include "api/layout.h"
+#include "api/overlap.h"
 #include "api/problem.h"
 #include "backend/precision.h"
 #include "host/environment.h"
@@ -15,20 +17,24 @@ tsvd_inverse_plan(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *
                   tsvd_plan *plan, tsvd_error *error)
 {
     struct inverse_problem problem;
-    tsvd_options own_options;
+    tsvd_plan whole;
+    const tsvd_options *taken;
+    tsvd_options own;
     tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own_error;
-    options = tsvdi_options_or_default(options, &own_options);
     tsvdi_error_clear(error);
     if (plan == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "plan must not be NULL");
     }
-    memset(plan, 0, sizeof *plan);
-    TSVD_TRY(tsvdi_inverse_input(handle, a, options, 0, refine, &problem, error));
+    memset(&whole, 0, sizeof whole);
+    TSVD_TRY(tsvdi_begin_plan(plan, error));
+    TSVD_TRY(tsvdi_take_options(options, &own, &taken, error));
+    TSVD_TRY(tsvdi_inverse_input(handle, a, taken, 0, refine, &problem, error));
     TSVD_CALL(handle, error,
-              tsvdi_precision_of(problem.a.dtype)->inverse_plan(&problem, plan, error));
+              tsvdi_precision_of(problem.a.dtype)->inverse_plan(&problem, &whole, error));
+    tsvdi_end_plan(plan, &whole);
 out:
     return tsvdi_call_finish(ret, error);
 }
@@ -53,22 +59,21 @@ dense_inverse(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *opti
               tsvd_error *error)
 {
     const double clock = tsvdi_host_seconds();
+    const struct named_array arrays[] = {{"a", a}, {"X", X}};
     struct inverse_problem problem;
-    tsvd_options own_options;
-    tsvd_inverse_info own_info;
-    tsvd_error own_error;
+    const tsvd_options *taken;
+    struct layout layout;
+    tsvd_options own;
     tsvd_status ret = TSVD_OK;
 
-    error = error != NULL ? error : &own_error;
-    info = info != NULL ? info : &own_info;
-    options = tsvdi_options_or_default(options, &own_options);
-    tsvdi_error_clear(error);
-    memset(info, 0, sizeof *info);
-    info->matrix = -1;
-    TSVD_TRY(tsvdi_inverse_input(handle, a, options, 1, refine, &problem, error));
+    TSVD_TRY(tsvdi_take_options(options, &own, &taken, error));
+    TSVD_TRY(tsvdi_inverse_input(handle, a, taken, 1, refine, &problem, error));
     TSVD_TRY(tsvdi_inverse_output(X, &problem, error));
+    TSVD_TRY(tsvdi_check_arrays_apart(arrays, 1, 2, error));
+    TSVD_TRY(tsvdi_layout_begin_inverse(X, &problem, &layout, error));
     problem.call.outer = outer;
     TSVD_CALL(handle, error, plan_and_run(&problem, info, error));
+    ret = tsvdi_layout_end(&layout, ret);
     info->seconds_total = tsvdi_host_seconds() - clock;
 out:
     return tsvdi_call_finish(ret, error);
@@ -79,10 +84,16 @@ tsvd_dense_inverse(tsvd_handle *handle, const tsvd_array *a, const tsvd_options 
                    int refine, const tsvd_array *X, tsvd_inverse_info *info, tsvd_error *error)
 {
     struct host_environment outer;
-    tsvd_status ret;
+    tsvd_inverse_info own, *filled;
+    tsvd_error own_error;
+    tsvd_status ret = TSVD_OK;
 
+    error = error != NULL ? error : &own_error;
+    TSVD_TRY(tsvdi_begin_inverse_info(info, &own, &filled, error));
     tsvdi_environment_enter(&outer);
-    ret = dense_inverse(handle, a, options, refine, X, &outer, info, error);
+    ret = dense_inverse(handle, a, options, refine, X, &outer, filled, error);
     tsvdi_environment_leave(&outer);
+    tsvdi_end_inverse_info(info, filled);
+out:
     return ret;
 }

@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "api/layout.h"
 #include "backend/precision.h"
 #include "host/dtype.h"
 #include "host/host.h"
@@ -13,16 +14,24 @@
    has that much memory. */
 #define NUMBERS_MOST ((int64_t)1 << 56)
 
+/* What addresses and strides are multiples of: a power of two.  Kernels of a device load and store
+   a complex number as one. */
+static size_t
+size_of_number(tsvd_space space, tsvd_dtype dtype)
+{
+    return dtype_size(space == TSVD_CUDA ? dtype : dtype_of_reals(dtype));
+}
+
 tsvd_status
 tsvdi_check_data(tsvd_space space, tsvd_dtype dtype, const void *data, const char *name,
                  tsvd_error *error)
 {
-    const size_t size = dtype_size(dtype);
+    const size_t size = size_of_number(space, dtype);
 
     if (data == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of %s must not be NULL", name);
     }
-    if (space == TSVD_CUDA && (uintptr_t)data % size != 0) {
+    if (((uintptr_t)data & (size - 1)) != 0) { /* a division would cost small matrices time */
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "%s lies at an address that is no multiple of the %d bytes of a number",
                           name, (int)size);
@@ -34,19 +43,20 @@ tsvdi_check_data(tsvd_space space, tsvd_dtype dtype, const void *data, const cha
 static tsvd_status
 check_strides(const tsvd_array *array, const char *name, tsvd_error *error)
 {
-    const int64_t size = (int64_t)dtype_size(array->dtype);
-    int between = 0;
+    const uint64_t size = size_of_number(array->space, array->dtype);
+    uint64_t all = 0;
 
-    for (int i = 0; i < array->ndim && array->space == TSVD_CUDA; i++) {
+    for (int i = 0; i < array->ndim; i++) {
         if (array->shape[i] == 0) {
             return TSVD_OK;
         }
-        between |= array->shape[i] > 1 && array->strides[i] % size != 0;
+        all |= array->shape[i] > 1 ? (uint64_t)array->strides[i] : 0;
     }
-    return between ? tsvdi_fail(error, TSVD_ERR_ARGUMENT,
-                                "%s has a stride that is no multiple of the %d bytes of a number",
-                                name, (int)size)
-                   : TSVD_OK;
+    return (all & (size - 1)) != 0
+               ? tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                            "%s has a stride that is no multiple of the %d bytes of a number", name,
+                            (int)size)
+               : TSVD_OK;
 }
 
 static tsvd_status
@@ -195,13 +205,6 @@ method_of(tsvd_dtype dtype, const tsvd_options *options)
 static tsvd_status
 check_options(const tsvd_options *o, tsvd_error *error)
 {
-    if (o->size != sizeof *o) {
-        tsvdi_advise(error, "start from tsvd_options_default()");
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
-                          "options.size is %zu and must be %zu: the options are not initialised, "
-                          "or belong to another version of tsvd.h",
-                          o->size, sizeof *o);
-    }
     if (o->method != TSVD_METHOD_AUTO && method_of(TSVD_FLOAT64, o) == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "unknown method %d", (int)o->method);
     }
@@ -304,16 +307,15 @@ struct result_form {
     tsvd_dtype dtype;
 };
 
-/* Refuses a result that is not C-contiguous or has not the shape (batch..., rows, columns);
-   columns < 0: (batch..., rows). */
+/* Refuses a result that has not the shape (batch..., rows, columns); columns < 0: (batch...,
+   rows). */
 static tsvd_status
 check_result(struct result_form form, const tsvd_array *array, const char *name, int64_t rows,
              int64_t columns, tsvd_error *error)
 {
     const struct batch *batch = form.batch;
     const int own = columns < 0 ? 1 : 2;
-    int64_t stride = (int64_t)dtype_size(form.dtype);
-    int same, empty = batch->matrices == 0 || rows == 0 || columns == 0, contiguous = 1;
+    int same, empty = batch->matrices == 0 || rows == 0 || columns == 0;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(check_array(array, name, form.handle, error));
@@ -330,13 +332,6 @@ check_result(struct result_form form, const tsvd_array *array, const char *name,
     if (array->dtype != form.dtype) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s has not the dtype that the input gives",
                           name);
-    }
-    for (int i = array->ndim - 1; i >= 0 && !empty; i--) {
-        contiguous &= array->shape[i] == 1 || array->strides[i] == stride;
-        stride *= array->shape[i];
-    }
-    if (!contiguous) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s is not C-contiguous", name);
     }
     if (!empty) {
         TSVD_TRY(tsvdi_check_data(array->space, form.dtype, array->data, name, error));
@@ -541,6 +536,7 @@ tsvdi_dense_options(const tsvd_options *options, struct dense_problem *p, tsvd_e
 
     TSVD_TRY(check_dense_options(options, error));
     p->call.options = options;
+    p->method = method_of(p->a.dtype, options);
     TSVD_TRY(set_range(options, p->n, &p->first, &p->k, error));
 out:
     return ret;
@@ -556,7 +552,6 @@ tsvdi_dense_input(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *
     p->U = p->S = p->Vh = NULL;
     TSVD_TRY(begin(handle, a, "a", options, &p->call, error));
     TSVD_TRY(set_matrices(handle, a, &p->a, &p->n, error));
-    p->method = method_of(a->dtype, options);
     p->call.to = a->space;
     TSVD_TRY(tsvdi_dense_options(options, p, error));
     TSVD_TRY(data ? check_readable(&p->a, p->n, error) : TSVD_OK);
@@ -624,8 +619,14 @@ tsvdi_dense_array(const struct dense_problem *p, const tsvd_array *x, const char
 {
     const tsvd_dtype dtype = columns < 0 ? dtype_of_reals(p->a.dtype) : p->a.dtype;
     const struct result_form form = {p->call.handle, &p->a.batch, dtype};
+    tsvd_status ret = TSVD_OK;
 
-    return check_result(form, x, name, rows, columns, error);
+    TSVD_TRY(check_result(form, x, name, rows, columns, error));
+    if (!tsvdi_layout_is_contiguous(x, columns < 0 ? 1 : 2)) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s is not C-contiguous", name);
+    }
+out:
+    return ret;
 }
 
 /* ---- inverses ---- */
@@ -634,7 +635,7 @@ tsvd_status
 tsvdi_inverse_input(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options, int data,
                     int refine, struct inverse_problem *p, tsvd_error *error)
 {
-    int64_t n, first, k;
+    int64_t n = 0, first, k;
     tsvd_status ret = TSVD_OK;
 
     p->refine = refine != 0;

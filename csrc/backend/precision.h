@@ -63,6 +63,10 @@ struct precision {
     tsvd_status (*inverse)(const struct inverse_problem *problem, const tsvd_plan *plan,
                            tsvd_inverse_info *info, tsvd_error *error);
 
+    /* cpu/matrix/by_column.c: gives results that lie by columns, and are those of the transposes,
+       the signs that tsvd.h fixes. */
+    tsvd_status (*orient_by_column)(const struct column_results *results);
+
     /* dense/methods.c: the row of a method; NULL for AUTO, and for a number that is no method. */
     const struct method *(*method_of)(tsvd_method number);
 };
@@ -165,6 +169,7 @@ tsvdi_precision_of(tsvd_dtype dtype)
 #define tsvdi_cpu_dense_can_make_side TSVD_S(tsvdi_cpu_dense_can_make_side)
 #define tsvdi_cpu_dense_chase_stage TSVD_S(tsvdi_cpu_dense_chase_stage)
 #define tsvdi_cpu_dense_factor TSVD_S(tsvdi_cpu_dense_factor)
+#define tsvdi_cpu_orient_by_column TSVD_S(tsvdi_cpu_orient_by_column)
 #define tsvdi_cpu_dense_fix_signs TSVD_S(tsvdi_cpu_dense_fix_signs)
 #define tsvdi_cpu_dense_for_each TSVD_S(tsvdi_cpu_dense_for_each)
 #define tsvdi_cpu_dense_large_values TSVD_S(tsvdi_cpu_dense_large_values)

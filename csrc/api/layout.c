@@ -1,0 +1,330 @@
+#include "api/layout.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "backend/precision.h"
+#include "host/dtype.h"
+#include "host/host.h"
+
+/* Rows and columns that are copied together. */
+enum { TILE = 32 };
+
+/* ---- strides ---- */
+
+/* How the matrices of an array lie; both of a matrix with one row or column. */
+struct order {
+    int by_row, by_column;
+};
+
+static struct order
+order_of(const tsvd_array *x)
+{
+    const int last = x->ndim - 1;
+    const int64_t size = (int64_t)dtype_size(x->dtype);
+    const int64_t rows = x->shape[last - 1], columns = x->shape[last];
+    const int64_t down = x->strides[last - 1], along = x->strides[last];
+    struct order order = {1, 1};
+    int64_t stride = size * rows * columns;
+
+    for (int i = last - 2; i >= 0; i--) {
+        order.by_row &= x->shape[i] == 1 || x->strides[i] == stride;
+        stride *= x->shape[i];
+    }
+    if (stride == 0) { /* there is no entry */
+        return (struct order){1, 1};
+    }
+    order.by_column = order.by_row;
+    order.by_row &= (columns == 1 || along == size) && (rows == 1 || down == columns * size);
+    order.by_column &= (rows == 1 || down == size) && (columns == 1 || along == rows * size);
+    return order;
+}
+
+int
+tsvdi_layout_is_contiguous(const tsvd_array *x, int own)
+{
+    int64_t stride = (int64_t)dtype_size(x->dtype);
+    int contiguous = 1;
+
+    if (own == 2) {
+        return order_of(x).by_row;
+    }
+    for (int i = x->ndim - 1; i >= 0; i--) {
+        contiguous &= x->shape[i] == 1 || x->strides[i] == stride;
+        stride *= x->shape[i];
+    }
+    return contiguous || stride == 0;
+}
+
+/* Whether no two entries share memory: from the smallest stride to the largest, each leads beyond
+   all that the smaller ones reach. */
+static int
+is_apart(const tsvd_array *x)
+{
+    int64_t reach = (int64_t)dtype_size(x->dtype); /* bytes that the strides so far span */
+    unsigned char taken[TSVD_MAX_DIMS] = {0};
+
+    for (int left = x->ndim; left > 0; left--) {
+        int next = -1;
+
+        for (int i = 0; i < x->ndim; i++) {
+            if (!taken[i] && (next < 0 || llabs(x->strides[i]) < llabs(x->strides[next]))) {
+                next = i;
+            }
+        }
+        taken[next] = 1;
+        if (x->shape[next] > 1) {
+            if (llabs(x->strides[next]) < reach) {
+                return 0;
+            }
+            reach += (x->shape[next] - 1) * llabs(x->strides[next]);
+        }
+    }
+    return 1;
+}
+
+/* ---- arrays of the call's own ---- */
+
+/* A copy that threads share: tiles of rows of all matrices. */
+struct copying {
+    const tsvd_array *to;
+    const char *from;
+    int own;
+    size_t size; /* bytes of a number */
+    int64_t rows, columns, tiles;
+};
+
+static void
+copy_number(char *to, const char *from, size_t size)
+{
+    switch (size) { /* so that each is a load and a store */
+    case sizeof(float):
+        memcpy(to, from, sizeof(float));
+        break;
+    case sizeof(double):
+        memcpy(to, from, sizeof(double));
+        break;
+    default:
+        memcpy(to, from, 2 * sizeof(double));
+    }
+}
+
+static tsvd_status
+copy_task(void *arg, int worker, int64_t index)
+{
+    const struct copying *c = arg;
+    const tsvd_array *to = c->to;
+    const int last = to->ndim - 1;
+    const int64_t down = c->own == 2 ? to->strides[last - 1] : 0, along = to->strides[last];
+    const int64_t first = index % c->tiles * TILE;
+    const int64_t end = first + TILE < c->rows ? first + TILE : c->rows;
+    const char *from = c->from + index / c->tiles * c->rows * c->columns * (int64_t)c->size;
+    char *at = to->data;
+
+    (void)worker;
+    index /= c->tiles;
+    for (int i = to->ndim - c->own - 1; i >= 0; i--) {
+        at += index % to->shape[i] * to->strides[i];
+        index /= to->shape[i];
+    }
+    for (int64_t left = 0; left < c->columns; left += TILE) {
+        const int64_t right = left + TILE < c->columns ? left + TILE : c->columns;
+
+        for (int64_t i = first; i < end; i++) {
+            for (int64_t j = left; j < right; j++) {
+                copy_number(at + i * down + j * along,
+                            from + (i * c->columns + j) * (int64_t)c->size, c->size);
+            }
+        }
+    }
+    return TSVD_OK;
+}
+
+/* Copies a C-contiguous array to another one of its shape. */
+static void
+copy_out(const tsvd_handle *handle, const char *from, int own, const tsvd_array *to)
+{
+    const int last = to->ndim - 1;
+    const int64_t rows = own == 2 ? to->shape[last - 1] : 1;
+    const struct copying c = {
+        to, from, own, dtype_size(to->dtype), rows, to->shape[last], (rows + TILE - 1) / TILE};
+    int64_t tasks = c.tiles;
+
+    for (int i = 0; i <= last - own; i++) {
+        tasks *= to->shape[i];
+    }
+    (void)tsvdi_host_for_each(tsvdi_host_threads_for(handle->threads, tasks), tasks, copy_task,
+                              (void *)&c);
+}
+
+/* Puts an array of the call's own in the place of *data, unless `to` is C-contiguous. */
+static tsvd_status
+stage(struct layout *layout, const tsvd_array *to, const char *name, int own, void **data,
+      tsvd_error *error)
+{
+    size_t bytes = dtype_size(to->dtype);
+    void *made = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    if (tsvdi_layout_is_contiguous(to, own)) {
+        goto out;
+    }
+    if (to->space != TSVD_HOST) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "%s lies on a CUDA device and is not C-contiguous", name);
+    }
+    if (!is_apart(to)) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "entries of %s may overlap in memory", name);
+    }
+    for (int i = 0; i < to->ndim; i++) {
+        bytes *= (size_t)to->shape[i];
+    }
+    TSVD_TRY(tsvdi_host_alloc(&layout->handle->host, bytes, error, &made));
+    layout->staged[layout->count].to = to;
+    layout->staged[layout->count].own = own;
+    layout->staged[layout->count++].made = *data = made;
+out:
+    return ret;
+}
+
+static void
+begin(struct layout *layout, tsvd_handle *handle, tsvd_dtype dtype)
+{
+    layout->handle = handle;
+    layout->dtype = dtype;
+    layout->by_column = layout->count = 0;
+}
+
+/* Whether results lie by columns on both sides, and not by rows too. */
+static int
+are_by_column(const tsvd_array *left, const tsvd_array *right)
+{
+    struct order of_left, of_right;
+
+    if (left == NULL || left->space != TSVD_HOST) {
+        return 0;
+    }
+    of_left = order_of(left);
+    of_right = order_of(right);
+    return of_left.by_column && of_right.by_column && !(of_left.by_row && of_right.by_row);
+}
+
+static void
+swap(void **a, void **b)
+{
+    void *const kept = *a;
+
+    *a = *b;
+    *b = kept;
+}
+
+static void
+swap_sizes(int64_t *a, int64_t *b)
+{
+    const int64_t kept = *a;
+
+    *a = *b;
+    *b = kept;
+}
+
+/* ---- the calls ---- */
+
+tsvd_status
+tsvdi_layout_begin(const tsvd_array *L, const tsvd_array *s, const tsvd_array *R,
+                   struct svd_problem *p, struct layout *layout, tsvd_error *error)
+{
+    tsvd_status ret = TSVD_OK;
+
+    begin(layout, p->call.handle, p->dtype);
+    if (are_by_column(L, R)) {
+        layout->by_column = 1;
+        layout->by_columns =
+            (struct column_results){p->batch.matrices,      p->rows,          p->columns, p->k,
+                                    left_vectors(p),        right_vectors(p), p->L,       p->R,
+                                    p->call.handle->threads};
+        layout->options = *p->call.options;
+        layout->options.lower = !layout->options.lower;
+        p->call.options = &layout->options;
+        swap_sizes(&p->rows, &p->columns);
+        swap(&p->L, &p->R);
+    } else if (L != NULL) {
+        TSVD_TRY(stage(layout, L, "L", 2, &p->L, error));
+        TSVD_TRY(stage(layout, R, "R", 2, &p->R, error));
+    }
+    TSVD_TRY(stage(layout, s, "s", 1, &p->s, error));
+out:
+    return ret == TSVD_OK ? ret : tsvdi_layout_end(layout, ret);
+}
+
+/* The transposes of matrices. */
+static void
+transpose(struct dense_matrices *a)
+{
+    const ptrdiff_t stride = a->row_stride;
+
+    a->row_stride = a->column_stride;
+    a->column_stride = stride;
+    swap_sizes(&a->rows, &a->columns);
+}
+
+tsvd_status
+tsvdi_layout_begin_dense(const tsvd_array *U, const tsvd_array *S, const tsvd_array *Vh,
+                         int may_transpose, struct dense_problem *p, struct layout *layout,
+                         tsvd_error *error)
+{
+    tsvd_status ret = TSVD_OK;
+
+    begin(layout, p->call.handle, p->a.dtype);
+    if (may_transpose && are_by_column(U, Vh)) {
+        layout->by_column = 1;
+        layout->by_columns = (struct column_results){p->a.batch.matrices,
+                                                     p->a.rows,
+                                                     p->a.columns,
+                                                     p->k,
+                                                     p->full ? p->a.rows : p->k,
+                                                     p->full ? p->a.columns : p->k,
+                                                     p->U,
+                                                     p->Vh,
+                                                     p->call.handle->threads};
+        transpose(&p->a);
+        swap(&p->U, &p->Vh);
+    } else if (U != NULL) {
+        TSVD_TRY(stage(layout, U, "U", 2, &p->U, error));
+        TSVD_TRY(stage(layout, Vh, "Vh", 2, &p->Vh, error));
+    }
+    TSVD_TRY(stage(layout, S, "S", 1, &p->S, error));
+out:
+    return ret == TSVD_OK ? ret : tsvdi_layout_end(layout, ret);
+}
+
+tsvd_status
+tsvdi_layout_begin_inverse(const tsvd_array *X, struct inverse_problem *p, struct layout *layout,
+                           tsvd_error *error)
+{
+    const struct order order = order_of(X);
+
+    begin(layout, p->call.handle, p->a.dtype);
+    if (order.by_column &&
+        !order.by_row) { /* the inverse of the transpose is that of the inverse */
+        transpose(&p->a);
+        return TSVD_OK;
+    }
+    return stage(layout, X, "X", 2, &p->X, error);
+}
+
+tsvd_status
+tsvdi_layout_end(struct layout *layout, tsvd_status status)
+{
+    if (status == TSVD_OK && layout->by_column) {
+        status = tsvdi_precision_of(layout->dtype)->orient_by_column(&layout->by_columns);
+    }
+    for (int i = 0; i < layout->count; i++) {
+        if (status == TSVD_OK) {
+            copy_out(layout->handle, layout->staged[i].made, layout->staged[i].own,
+                     layout->staged[i].to);
+        }
+        tsvdi_host_free(&layout->handle->host, layout->staged[i].made);
+    }
+    layout->count = 0;
+    return status;
+}
