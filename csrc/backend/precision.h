@@ -63,7 +63,7 @@ struct precision {
     tsvd_status (*inverse)(const struct inverse_problem *problem, const tsvd_plan *plan,
                            tsvd_inverse_info *info, tsvd_error *error);
 
-    /* cpu/matrix/by_column.c: gives results that lie by columns, and are those of the transposes,
+    /* dense/by_column.c: gives results that lie by columns, and are those of the transposes,
        the signs that tsvd.h fixes. */
     tsvd_status (*orient_by_column)(const struct column_results *results);
 
@@ -129,6 +129,7 @@ tsvdi_precision_of(tsvd_dtype dtype)
 #define tsvdi_dense_context TSVD_S(tsvdi_dense_context)
 #define tsvdi_dense_end TSVD_S(tsvdi_dense_end)
 #define tsvdi_dense_nonfinite TSVD_S(tsvdi_dense_nonfinite)
+#define tsvdi_dense_orient_by_column TSVD_S(tsvdi_dense_orient_by_column)
 #define tsvdi_dense_plan_call TSVD_S(tsvdi_dense_plan_call)
 #define tsvdi_dense_reduce TSVD_S(tsvdi_dense_reduce)
 #define tsvdi_dense_result_bytes TSVD_S(tsvdi_dense_result_bytes)
@@ -169,7 +170,6 @@ tsvdi_precision_of(tsvd_dtype dtype)
 #define tsvdi_cpu_dense_can_make_side TSVD_S(tsvdi_cpu_dense_can_make_side)
 #define tsvdi_cpu_dense_chase_stage TSVD_S(tsvdi_cpu_dense_chase_stage)
 #define tsvdi_cpu_dense_factor TSVD_S(tsvdi_cpu_dense_factor)
-#define tsvdi_cpu_orient_by_column TSVD_S(tsvdi_cpu_orient_by_column)
 #define tsvdi_cpu_dense_fix_signs TSVD_S(tsvdi_cpu_dense_fix_signs)
 #define tsvdi_cpu_dense_for_each TSVD_S(tsvdi_cpu_dense_for_each)
 #define tsvdi_cpu_dense_large_values TSVD_S(tsvdi_cpu_dense_large_values)

@@ -97,4 +97,8 @@ tsvd_status tsvdi_inverse_plan_call(const struct inverse_problem *problem, tsvd_
 tsvd_status tsvdi_inverse(const struct inverse_problem *problem, const tsvd_plan *plan,
                           tsvd_inverse_info *info, tsvd_error *error);
 
+/* by_column.c: gives results that lie by columns, and are those of the transposes, the signs that
+   tsvd.h fixes. */
+tsvd_status tsvdi_dense_orient_by_column(const struct column_results *results);
+
 #endif

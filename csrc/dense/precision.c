@@ -2,7 +2,6 @@
  * What the numerical core of a precision offers to the entry points.
  */
 #include "bidiag/bidiag_call.h"
-#include "cpu/matrix/matrix.h"
 #include "dense/dense_call.h"
 #include "dense/methods.h"
 
@@ -70,6 +69,6 @@ const struct precision tsvdi_precision = {
     .reduce_save = tsvdi_reduction_save,
     .inverse_plan = tsvdi_inverse_plan_call,
     .inverse = tsvdi_inverse,
-    .orient_by_column = tsvdi_cpu_orient_by_column,
+    .orient_by_column = tsvdi_dense_orient_by_column,
     .method_of = tsvdi_method_of,
 };

@@ -106,9 +106,6 @@ struct dense_array {
    positive, and turns Vh's row back by as much. */
 void tsvdi_cpu_dense_fix_signs(int64_t k, struct dense_array left, struct dense_array right);
 
-/* by_column.c: the same of results that lie by columns, and are those of the transposes. */
-tsvd_status tsvdi_cpu_orient_by_column(const struct column_results *results);
-
 /* ---- factors ---- */
 
 /* A matrix of rows x columns numbers, rows >= columns, stored by columns, `stride` numbers from one
