@@ -15,30 +15,58 @@ struct shared {
     int64_t groups; /* of each matrix */
 };
 
+#if TSVD_COMPLEX
+
+/* What is compared, and the direction of a number of that size. */
+static real
+size_of(scalar x)
+{
+    return n_abs2(x);
+}
+
+static scalar
+direction_of(scalar x, real size)
+{
+    const real length = r_sqrt(size);
+
+    return size > 0 ? n_make(n_real(x) / length, n_imag(x) / length) : n_make(1, 0);
+}
+
+#else
+
+static real
+size_of(scalar x)
+{
+    return n_abs(x);
+}
+
+static scalar
+direction_of(scalar x, real size)
+{
+    return size > 0 && x < 0 ? -1 : 1;
+}
+
+#endif
+
 /* Makes the entry of largest magnitude, of equals the first, real and positive.  Returns what the
    vector is divided by. */
 static scalar
 turn(int64_t count, scalar *x)
 {
     int64_t at = 0;
-    real most = 0, size;
+    real most = 0;
     scalar direction;
 
     for (int64_t i = 0; i < count; i++) {
-        const real here = TSVD_COMPLEX ? n_abs2(x[i]) : n_abs(x[i]);
+        const real here = size_of(x[i]);
 
         at = here > most ? i : at;
         most = here > most ? here : most;
     }
-    size = TSVD_COMPLEX ? r_sqrt(most) : most;
-    if (!(size > 0) || (n_imag(x[at]) == 0 && n_real(x[at]) > 0)) {
-        return n_make(1, 0);
+    direction = direction_of(x[at], most);
+    for (int64_t i = 0; i < count && direction != 1; i++) {
+        x[i] = i == at ? n_abs(x[i]) : n_mul(n_conj(direction), x[i]);
     }
-    direction = n_make(n_real(x[at]) / size, n_imag(x[at]) / size);
-    for (int64_t i = 0; i < count; i++) {
-        x[i] = n_mul(n_conj(direction), x[i]);
-    }
-    x[at] = n_make(size, 0);
     return direction;
 }
 
