@@ -61,12 +61,13 @@ target_include_directories(tsvd_static INTERFACE ${tsvd_include})
 target_link_libraries(tsvd_static PRIVATE ${tsvd_needs})
 
 if(NOT SKBUILD)
-    # Until version 1 a minor version may change the binary interface, after that a major one.
+    # The version that the binary interface began with.  Programs that were linked with an older
+    # version run with this one, as long as it stays (docs/c.md).
+    set(tsvd_soversion 0.1)
+    # Until version 1 a minor version may ask for changes of sources, after that a major one.
     if(PROJECT_VERSION_MAJOR EQUAL 0)
-        set(tsvd_soversion 0.${PROJECT_VERSION_MINOR})
         set(tsvd_compatible SameMinorVersion)
     else()
-        set(tsvd_soversion ${PROJECT_VERSION_MAJOR})
         set(tsvd_compatible SameMajorVersion)
     endif()
 
@@ -76,10 +77,14 @@ if(NOT SKBUILD)
     target_include_directories(tsvd INTERFACE ${tsvd_include})
     target_link_libraries(tsvd PRIVATE tsvd_flags ${tsvd_needs})
     # Hidden visibility keeps our own functions inside; the script also what has none, such as a
-    # static BLAS.
+    # static BLAS.  It gives each function the version that it came with.
     set(exports ${CMAKE_CURRENT_LIST_DIR}/exports.map)
-    target_link_options(tsvd PRIVATE LINKER:--version-script=${exports})
-    set_property(TARGET tsvd PROPERTY LINK_DEPENDS ${exports})
+    include(CheckLinkerFlag)
+    check_linker_flag(C LINKER:--version-script=${exports} TSVD_VERSION_SCRIPT)
+    if(TSVD_VERSION_SCRIPT)
+        target_link_options(tsvd PRIVATE LINKER:--version-script=${exports})
+        set_property(TARGET tsvd PROPERTY LINK_DEPENDS ${exports})
+    endif()
     if(NOT TSVD_SANITIZE) # whose functions come with the program
         target_link_options(tsvd PRIVATE LINKER:-z,defs)
         if(TSVD_C_TESTS)

@@ -4,11 +4,9 @@
 #ifndef TSVDI_API_CALL_H
 #define TSVDI_API_CALL_H
 
+#include "api/growing.h"
 #include "backend/cuda_handle.h"
 #include "backend/handle.h"
-
-/* The caller's options, or the default in `own`. */
-const tsvd_options *tsvdi_options_or_default(const tsvd_options *options, tsvd_options *own);
 
 /* Begins a call on the handle's device; leave() ends it, also after a failure. */
 static inline tsvd_status

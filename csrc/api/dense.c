@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/api_call.h"
+#include "api/overlap.h"
 #include "api/problem.h"
 #include "backend/precision.h"
 #include "host/environment.h"
@@ -21,32 +22,44 @@ precision_of(const struct dense_problem *problem)
     return tsvdi_precision_of(problem->a.dtype);
 }
 
+/* tsvd_dense_plan(), into a plan of this version. */
+static tsvd_status
+dense_plan(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options, int vectors,
+           tsvd_plan *plan, tsvd_error *error)
+{
+    struct dense_problem problem;
+    struct dense_plan whole;
+    tsvd_options own;
+    tsvd_status ret = TSVD_OK;
+
+    memset(&whole, 0, sizeof whole);
+    TSVD_TRY(tsvdi_take_options(options, &own, error));
+    TSVD_TRY(tsvdi_dense_input(handle, a, &own, 0, &problem, error));
+    tsvdi_dense_wants(&problem, vectors);
+    TSVD_CALL(handle, error, precision_of(&problem)->dense_plan(&problem, &whole, error));
+    *plan = whole.reported;
+out:
+    return tsvdi_call_finish(ret, error);
+}
+
 tsvd_status
 tsvd_dense_plan(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options, int vectors,
                 tsvd_plan *plan, tsvd_error *error)
 {
-    struct dense_problem problem;
-    struct dense_plan whole;
-    tsvd_options own_options;
+    tsvd_plan own;
     tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own_error;
-    options = tsvdi_options_or_default(options, &own_options);
     tsvdi_error_clear(error);
     if (plan == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "plan must not be NULL");
     }
-    memset(plan, 0, sizeof *plan);
-    memset(&whole, 0, sizeof whole);
-    ret = tsvdi_dense_input(handle, a, options, 0, &problem, error);
-    if (ret != TSVD_OK) {
-        return ret;
-    }
-    tsvdi_dense_wants(&problem, vectors);
-    TSVD_CALL(handle, error, precision_of(&problem)->dense_plan(&problem, &whole, error));
-    *plan = whole.reported;
-    return tsvdi_call_finish(ret, error);
+    TSVD_TRY(tsvdi_begin_plan(plan, &own, error));
+    ret = dense_plan(handle, a, options, vectors, &own, error);
+    tsvdi_end_plan(plan, &own);
+out:
+    return ret;
 }
 
 static tsvd_status
@@ -69,18 +82,13 @@ dense_svd(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options,
 {
     const double clock = tsvdi_host_seconds();
     struct dense_problem problem;
-    tsvd_options own_options;
-    tsvd_info own_info;
-    tsvd_error own_error;
+    tsvd_options own;
     tsvd_status ret = TSVD_OK;
 
-    error = error != NULL ? error : &own_error;
-    info = info != NULL ? info : &own_info;
-    options = tsvdi_options_or_default(options, &own_options);
-    tsvdi_error_clear(error);
-    memset(info, 0, sizeof *info);
-    TSVD_TRY(tsvdi_dense_input(handle, a, options, 1, &problem, error));
+    TSVD_TRY(tsvdi_take_options(options, &own, error));
+    TSVD_TRY(tsvdi_dense_input(handle, a, &own, 1, &problem, error));
     TSVD_TRY(tsvdi_dense_output(U, S, Vh, &problem, error));
+    TSVD_TRY(tsvdi_dense_check_apart(&problem, error));
     problem.call.outer = outer;
     TSVD_CALL(handle, error, plan_and_run(&problem, info, error));
     info->seconds_total = tsvdi_host_seconds() - clock;
@@ -94,11 +102,17 @@ tsvd_dense_svd(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *opt
                tsvd_error *error)
 {
     struct host_environment outer;
-    tsvd_status ret;
+    tsvd_info own;
+    tsvd_error own_error;
+    tsvd_status ret = TSVD_OK;
 
+    error = error != NULL ? error : &own_error;
+    TSVD_TRY(tsvdi_begin_info(info, &own, error));
     tsvdi_environment_enter(&outer);
-    ret = dense_svd(handle, a, options, U, S, Vh, &outer, info, error);
+    ret = dense_svd(handle, a, options, U, S, Vh, &outer, &own, error);
     tsvdi_environment_leave(&outer);
+    tsvdi_end_info(info, &own);
+out:
     return ret;
 }
 
@@ -117,22 +131,22 @@ make_reduction(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *opt
                tsvd_error *error)
 {
     const struct precision *precision;
-    tsvd_options own_options;
+    tsvd_options own;
     tsvd_reduction *made = NULL;
     tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own_error;
-    options = tsvdi_options_or_default(options, &own_options);
     tsvdi_error_clear(error);
     if (handle == NULL || reduction == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "handle and reduction must not be NULL");
     }
     *reduction = NULL;
+    TSVD_TRY(tsvdi_take_options(options, &own, error));
     TSVD_TRY(tsvdi_host_alloc(&handle->host, sizeof *made, error, (void **)&made));
     made->call = NULL;
     made->problem.call.handle = handle;
-    TSVD_TRY(tsvdi_dense_input(handle, a, options, saved.state == NULL, &made->problem, error));
+    TSVD_TRY(tsvdi_dense_input(handle, a, &own, saved.state == NULL, &made->problem, error));
     made->problem.call.outer = outer;
     precision = precision_of(&made->problem);
     if (saved.state == NULL) {
@@ -233,6 +247,7 @@ tsvd_reduction_entries(const tsvd_reduction *reduction, const tsvd_array *d, con
         if (d->space != e->space) {
             return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "d and e must lie in one space");
         }
+        TSVD_TRY(tsvdi_check_two_apart(d, "d", e, "e", error));
     }
     tsvdi_environment_enter(&outer);
     TSVD_CALL(p->call.handle, error,
@@ -286,15 +301,15 @@ reduction_apply(tsvd_reduction *reduction, tsvd_side side, int transposed, const
     struct dense_problem problem;
     const struct dense_problem *p = &problem;
     struct dense_vectors vectors;
-    tsvd_options own_options;
-    tsvd_error own;
+    tsvd_options own;
+    tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
 
-    error = error != NULL ? error : &own;
-    options = tsvdi_options_or_default(options, &own_options);
+    error = error != NULL ? error : &own_error;
     TSVD_TRY(check_reduction(reduction, error));
     problem = reduction->problem;
-    TSVD_TRY(tsvdi_dense_options(options, &problem, error));
+    TSVD_TRY(tsvdi_take_options(options, &own, error));
+    TSVD_TRY(tsvdi_dense_options(&own, &problem, error));
     problem.call.outer = outer;
     if (x == NULL || (side != TSVD_LEFT && side != TSVD_RIGHT)) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
@@ -338,19 +353,15 @@ reduction_svd(tsvd_reduction *reduction, const tsvd_options *options, const tsvd
 {
     const double clock = tsvdi_host_seconds();
     struct dense_problem problem;
-    tsvd_options own_options;
-    tsvd_info own_info;
-    tsvd_error own_error;
+    tsvd_options own;
     tsvd_status ret = TSVD_OK;
 
-    error = error != NULL ? error : &own_error;
-    info = info != NULL ? info : &own_info;
-    options = tsvdi_options_or_default(options, &own_options);
-    memset(info, 0, sizeof *info);
     TSVD_TRY(check_reduction(reduction, error));
     problem = reduction->problem;
-    TSVD_TRY(tsvdi_dense_options(options, &problem, error));
+    TSVD_TRY(tsvdi_take_options(options, &own, error));
+    TSVD_TRY(tsvdi_dense_options(&own, &problem, error));
     TSVD_TRY(tsvdi_dense_output(U, S, Vh, &problem, error));
+    TSVD_TRY(tsvdi_dense_check_results_apart(&problem, error));
     problem.call.outer = outer;
     TSVD_CALL(problem.call.handle, error,
               precision_of(&problem)->reduce_svd(reduction->call, &problem, info, error));
@@ -364,11 +375,17 @@ tsvd_reduction_svd(tsvd_reduction *reduction, const tsvd_options *options, const
                    const tsvd_array *S, const tsvd_array *Vh, tsvd_info *info, tsvd_error *error)
 {
     struct host_environment outer;
-    tsvd_status ret;
+    tsvd_info own;
+    tsvd_error own_error;
+    tsvd_status ret = TSVD_OK;
 
+    error = error != NULL ? error : &own_error;
+    TSVD_TRY(tsvdi_begin_info(info, &own, error));
     tsvdi_environment_enter(&outer);
-    ret = reduction_svd(reduction, options, U, S, Vh, &outer, info, error);
+    ret = reduction_svd(reduction, options, U, S, Vh, &outer, &own, error);
     tsvdi_environment_leave(&outer);
+    tsvdi_end_info(info, &own);
+out:
     return ret;
 }
 

@@ -3,33 +3,16 @@
  */
 #include <string.h>
 
+#include "api/growing.h"
 #include "backend/cuda_handle.h"
 #include "backend/handle.h"
 #include "host/blas.h"
 #include "host/host.h"
 
-tsvd_config
-tsvd_config_default(void)
-{
-    tsvd_config config;
-
-    memset(&config, 0, sizeof config);
-    config.size = sizeof config;
-    config.device = TSVD_DEVICE_CPU;
-    return config;
-}
-
 /* Refuses a wrong configuration, as far as that shows without asking the device. */
 static tsvd_status
 check_config(const tsvd_config *c, tsvd_error *error)
 {
-    if (c->size != sizeof *c) {
-        tsvdi_advise(error, "start from tsvd_config_default()");
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
-                          "config.size is %zu and must be %zu: the configuration is not "
-                          "initialised, or belongs to another version of tsvd.h",
-                          c->size, sizeof *c);
-    }
     if (c->device < TSVD_DEVICE_CPU) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "config.device is %d: it must be TSVD_DEVICE_CPU or the number of a CUDA "
@@ -42,10 +25,6 @@ check_config(const tsvd_config *c, tsvd_error *error)
     if (c->device == TSVD_DEVICE_CPU && (c->stream != NULL || c->device_allocator != NULL)) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "config.stream and config.device_allocator need a CUDA device");
-    }
-    if (c->blas != NULL && !tsvdi_blas_ready(c->blas, 0)) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
-                          "config.blas must have both functions of one integer size");
     }
     if ((c->host_allocator != NULL &&
          (c->host_allocator->allocate == NULL || c->host_allocator->release == NULL)) ||
@@ -60,11 +39,31 @@ check_config(const tsvd_config *c, tsvd_error *error)
     return TSVD_OK;
 }
 
-tsvd_status
-tsvd_create(const tsvd_config *config, tsvd_handle **handle, tsvd_error *error)
+/* Sets *own to the BLAS that is given, or that the library is linked with. */
+static tsvd_status
+take_blas(const tsvd_blas *blas, tsvd_blas *own, tsvd_error *error)
 {
-    const tsvd_config defaults = tsvd_config_default();
+    tsvd_status ret = TSVD_OK;
+
+    if (blas == NULL) {
+        *own = tsvdi_blas_linked();
+        return TSVD_OK;
+    }
+    TSVD_TRY(tsvdi_take_blas(blas, own, error));
+    if (!tsvdi_blas_ready(own, 0)) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "a BLAS must have both functions of one integer size");
+    }
+out:
+    return ret;
+}
+
+tsvd_status
+tsvd_create(const tsvd_config *given, tsvd_handle **handle, tsvd_error *error)
+{
     const tsvd_allocator *allocator = &tsvdi_host_allocator;
+    tsvd_config config;
+    tsvd_blas blas;
     tsvd_handle *made = NULL;
     tsvd_status ret = TSVD_OK;
 
@@ -73,18 +72,19 @@ tsvd_create(const tsvd_config *config, tsvd_handle **handle, tsvd_error *error)
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "handle must not be NULL");
     }
     *handle = NULL;
-    config = config != NULL ? config : &defaults;
-    TSVD_TRY(check_config(config, error));
+    TSVD_TRY(tsvdi_take_config(given, &config, error));
+    TSVD_TRY(check_config(&config, error));
+    TSVD_TRY(take_blas(config.blas, &blas, error));
     TSVD_TRY(tsvdi_host_check_isa(error));
-    allocator = config->host_allocator != NULL ? config->host_allocator : allocator;
+    allocator = config.host_allocator != NULL ? config.host_allocator : allocator;
     TSVD_TRY(tsvdi_host_alloc(allocator, sizeof *made, error, (void **)&made));
     memset(made, 0, sizeof *made);
-    made->device = config->device;
-    made->threads = config->threads;
+    made->device = config.device;
+    made->threads = config.threads;
     made->host = *allocator;
-    made->blas = config->blas != NULL ? *config->blas : tsvdi_blas_linked();
-    if (config->device != TSVD_DEVICE_CPU) {
-        TSVD_TRY(tsvdi_cuda_create(config, &made->host, &made->cuda, error));
+    made->blas = blas;
+    if (config.device != TSVD_DEVICE_CPU) {
+        TSVD_TRY(tsvdi_cuda_create(&config, &made->host, &made->cuda, error));
     }
     *handle = made;
     made = NULL;
@@ -200,14 +200,30 @@ out:
 tsvd_status
 tsvd_set_blas(tsvd_handle *handle, const tsvd_blas *blas, tsvd_error *error)
 {
+    tsvd_blas own;
+    tsvd_status ret = TSVD_OK;
+
     tsvdi_error_clear(error);
-    if (handle == NULL || (blas != NULL && !tsvdi_blas_ready(blas, 0))) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
-                          "the handle must not be NULL, and a BLAS must have both functions of one "
-                          "integer size");
+    if (handle == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the handle must not be NULL");
     }
-    handle->blas = blas != NULL ? *blas : tsvdi_blas_linked();
-    return TSVD_OK;
+    TSVD_TRY(take_blas(blas, &own, error));
+    handle->blas = own;
+out:
+    return ret;
+}
+
+tsvd_status
+tsvd_cuda_blas(const tsvd_config *config, int major, char *file, size_t size, tsvd_error *error)
+{
+    tsvd_config own;
+    tsvd_status ret = TSVD_OK;
+
+    tsvdi_error_clear(error);
+    TSVD_TRY(tsvdi_take_config(config, &own, error));
+    TSVD_TRY(tsvdi_cuda_find_blas(&own, major, file, size, error));
+out:
+    return ret;
 }
 
 tsvd_status

@@ -2,35 +2,48 @@
  * The entry points for inverses.  They check their arguments, and hand them to the code of their
  * precision, as those of tsvd.c do.
  */
-#include <string.h>
-
 #include "api/api_call.h"
+#include "api/overlap.h"
 #include "api/problem.h"
 #include "backend/precision.h"
 #include "host/environment.h"
 #include "host/host.h"
 
-tsvd_status
-tsvd_inverse_plan(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options, int refine,
-                  tsvd_plan *plan, tsvd_error *error)
+/* tsvd_inverse_plan(), into a plan of this version. */
+static tsvd_status
+inverse_plan(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options, int refine,
+             tsvd_plan *plan, tsvd_error *error)
 {
     struct inverse_problem problem;
-    tsvd_options own_options;
-    tsvd_error own_error;
+    tsvd_options own;
     tsvd_status ret = TSVD_OK;
 
-    error = error != NULL ? error : &own_error;
-    options = tsvdi_options_or_default(options, &own_options);
-    tsvdi_error_clear(error);
-    if (plan == NULL) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "plan must not be NULL");
-    }
-    memset(plan, 0, sizeof *plan);
-    TSVD_TRY(tsvdi_inverse_input(handle, a, options, 0, refine, &problem, error));
+    TSVD_TRY(tsvdi_take_options(options, &own, error));
+    TSVD_TRY(tsvdi_inverse_input(handle, a, &own, 0, refine, &problem, error));
     TSVD_CALL(handle, error,
               tsvdi_precision_of(problem.a.dtype)->inverse_plan(&problem, plan, error));
 out:
     return tsvdi_call_finish(ret, error);
+}
+
+tsvd_status
+tsvd_inverse_plan(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options, int refine,
+                  tsvd_plan *plan, tsvd_error *error)
+{
+    tsvd_plan own;
+    tsvd_error own_error;
+    tsvd_status ret = TSVD_OK;
+
+    error = error != NULL ? error : &own_error;
+    tsvdi_error_clear(error);
+    if (plan == NULL) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "plan must not be NULL");
+    }
+    TSVD_TRY(tsvdi_begin_plan(plan, &own, error));
+    ret = inverse_plan(handle, a, options, refine, &own, error);
+    tsvdi_end_plan(plan, &own);
+out:
+    return ret;
 }
 
 static tsvd_status
@@ -54,19 +67,13 @@ dense_inverse(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *opti
 {
     const double clock = tsvdi_host_seconds();
     struct inverse_problem problem;
-    tsvd_options own_options;
-    tsvd_inverse_info own_info;
-    tsvd_error own_error;
+    tsvd_options own;
     tsvd_status ret = TSVD_OK;
 
-    error = error != NULL ? error : &own_error;
-    info = info != NULL ? info : &own_info;
-    options = tsvdi_options_or_default(options, &own_options);
-    tsvdi_error_clear(error);
-    memset(info, 0, sizeof *info);
-    info->matrix = -1;
-    TSVD_TRY(tsvdi_inverse_input(handle, a, options, 1, refine, &problem, error));
+    TSVD_TRY(tsvdi_take_options(options, &own, error));
+    TSVD_TRY(tsvdi_inverse_input(handle, a, &own, 1, refine, &problem, error));
     TSVD_TRY(tsvdi_inverse_output(X, &problem, error));
+    TSVD_TRY(tsvdi_inverse_check_apart(&problem, error));
     problem.call.outer = outer;
     TSVD_CALL(handle, error, plan_and_run(&problem, info, error));
     info->seconds_total = tsvdi_host_seconds() - clock;
@@ -79,10 +86,16 @@ tsvd_dense_inverse(tsvd_handle *handle, const tsvd_array *a, const tsvd_options 
                    int refine, const tsvd_array *X, tsvd_inverse_info *info, tsvd_error *error)
 {
     struct host_environment outer;
-    tsvd_status ret;
+    tsvd_inverse_info own;
+    tsvd_error own_error;
+    tsvd_status ret = TSVD_OK;
 
+    error = error != NULL ? error : &own_error;
+    TSVD_TRY(tsvdi_begin_inverse_info(info, &own, error));
     tsvdi_environment_enter(&outer);
-    ret = dense_inverse(handle, a, options, refine, X, &outer, info, error);
+    ret = dense_inverse(handle, a, options, refine, X, &outer, &own, error);
     tsvdi_environment_leave(&outer);
+    tsvdi_end_inverse_info(info, &own);
+out:
     return ret;
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api_call.h"
+#include "api/overlap.h"
 #include "api/problem.h"
 #include "backend/plan.h"
 #include "backend/precision.h"
@@ -86,21 +87,21 @@ give_back(tsvd_handle *handle, tsvd_prepared *made)
     }
 }
 
-/* Begins a prepared call: *made, with nothing in it. */
+/* Begins a prepared call: *made, with options alone in it. */
 static tsvd_status
-begin(tsvd_handle *handle, tsvd_space to, tsvd_plan *plan, tsvd_prepared **prepared,
-      tsvd_prepared **made, tsvd_error *error)
+begin(tsvd_handle *handle, const tsvd_options *options, tsvd_space to, tsvd_plan *plan,
+      tsvd_prepared **prepared, tsvd_prepared **made, tsvd_error *error)
 {
+    tsvd_options taken;
+    tsvd_plan none;
     tsvd_status ret = TSVD_OK;
 
-    tsvdi_error_clear(error);
     *made = NULL;
-    if (plan != NULL) {
-        memset(plan, 0, sizeof *plan);
-    }
     if (prepared != NULL) {
         *prepared = NULL;
     }
+    TSVD_TRY(tsvdi_begin_plan(plan, &none, error));
+    tsvdi_end_plan(plan, &none);
     if (handle == NULL || prepared == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "handle and prepared must not be NULL");
     }
@@ -108,24 +109,15 @@ begin(tsvd_handle *handle, tsvd_space to, tsvd_plan *plan, tsvd_prepared **prepa
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "the results have no space %d of this handle to lie in", (int)to);
     }
+    TSVD_TRY(tsvdi_take_options(options, &taken, error));
     *made = handle->spare; /* to take it anew would cost small matrices time */
     handle->spare = NULL;
     if (*made == NULL) {
         TSVD_TRY(tsvdi_host_alloc(&handle->host, sizeof **made, error, (void **)made));
     }
+    (*made)->options = taken;
 out:
     return ret;
-}
-
-/* Keeps options that are checked: those of the caller may go. */
-static void
-keep_options(tsvd_prepared *made, struct call_args *call, tsvd_space to)
-{
-    if (call->options != &made->options) {
-        made->options = *call->options;
-        call->options = &made->options;
-    }
-    call->to = to;
 }
 
 /* Ends it: *prepared is `made`, or NULL after a failure.  *plan, if wanted, is filled also then,
@@ -134,8 +126,10 @@ static tsvd_status
 finish(tsvd_status status, tsvd_handle *handle, tsvd_plan *plan, tsvd_prepared **prepared,
        tsvd_prepared *made, tsvd_error *error)
 {
-    if (made != NULL && plan != NULL) {
-        *plan = *reported_of(made);
+    if (made != NULL) {
+        tsvd_plan reported = *reported_of(made);
+
+        tsvdi_end_plan(plan, &reported);
     }
     if (status == TSVD_OK) {
         made->takes_blas =
@@ -159,15 +153,14 @@ tsvd_prepare(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
     tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own_error;
-    TSVD_TRY(begin(handle, to, plan, prepared, &made, error));
+    TSVD_TRY(begin(handle, options, to, plan, prepared, &made, error));
     made->kind = PREPARED_SVD;
-    options = tsvdi_options_or_default(options, &made->options);
     problem = &made->of.svd.problem;
     whole = &made->of.svd.plan;
     memset(whole, 0, sizeof *whole);
-    TSVD_TRY(tsvdi_problem_input(handle, d, e, options, 0, problem, error));
+    TSVD_TRY(tsvdi_problem_input(handle, d, e, &made->options, 0, problem, error));
     tsvdi_problem_wants(problem, vectors);
-    keep_options(made, &problem->call, to);
+    problem->call.to = to;
     TSVD_CALL(handle, error, tsvdi_precision_of(problem->dtype)->plan(problem, whole, error));
 out:
     return finish(ret, handle, plan, prepared, made, error);
@@ -185,15 +178,14 @@ tsvd_dense_prepare(tsvd_handle *handle, const tsvd_array *a, const tsvd_options 
     tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own_error;
-    TSVD_TRY(begin(handle, to, plan, prepared, &made, error));
+    TSVD_TRY(begin(handle, options, to, plan, prepared, &made, error));
     made->kind = PREPARED_DENSE;
-    options = tsvdi_options_or_default(options, &made->options);
     problem = &made->of.dense.problem;
     whole = &made->of.dense.plan;
     memset(whole, 0, sizeof *whole);
-    TSVD_TRY(tsvdi_dense_input(handle, a, options, 0, problem, error));
+    TSVD_TRY(tsvdi_dense_input(handle, a, &made->options, 0, problem, error));
     tsvdi_dense_wants(problem, vectors);
-    keep_options(made, &problem->call, to);
+    problem->call.to = to;
     TSVD_CALL(handle, error,
               tsvdi_precision_of(problem->a.dtype)->dense_plan(problem, whole, error));
 out:
@@ -211,13 +203,12 @@ tsvd_inverse_prepare(tsvd_handle *handle, const tsvd_array *a, const tsvd_option
     tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own_error;
-    TSVD_TRY(begin(handle, to, plan, prepared, &made, error));
+    TSVD_TRY(begin(handle, options, to, plan, prepared, &made, error));
     made->kind = PREPARED_INVERSE;
-    options = tsvdi_options_or_default(options, &made->options);
     problem = &made->of.inverse.problem;
     memset(&made->of.inverse.plan, 0, sizeof made->of.inverse.plan);
-    TSVD_TRY(tsvdi_inverse_input(handle, a, options, 0, refine, problem, error));
-    keep_options(made, &problem->call, to);
+    TSVD_TRY(tsvdi_inverse_input(handle, a, &made->options, 0, refine, problem, error));
+    problem->call.to = to;
     TSVD_CALL(
         handle, error,
         tsvdi_precision_of(problem->a.dtype)->inverse_plan(problem, &made->of.inverse.plan, error));
@@ -290,13 +281,8 @@ execute(tsvd_prepared *prepared, const void *d, const void *e, void *L, void *s,
 {
     const double clock = tsvdi_host_seconds();
     struct svd_problem *p;
-    tsvd_info own_info;
-    tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
 
-    error = error != NULL ? error : &own_error;
-    info = info != NULL ? info : &own_info;
-    memset(info, 0, sizeof *info);
     TSVD_TRY(check_kind(prepared, PREPARED_SVD, error));
     p = &prepared->of.svd.problem;
     TSVD_TRY(check_runnable(prepared, &p->batch, p->n, error));
@@ -313,6 +299,7 @@ execute(tsvd_prepared *prepared, const void *d, const void *e, void *L, void *s,
     p->L = p->vectors ? L : NULL;
     p->R = p->vectors ? R : NULL;
     p->call.outer = outer;
+    TSVD_TRY(tsvdi_check_apart(p, error));
     TSVD_CALL(p->call.handle, error,
               tsvdi_precision_of(p->dtype)->svd(&prepared->of.svd.plan, info, error));
     info->seconds_total = tsvdi_host_seconds() - clock;
@@ -325,11 +312,17 @@ tsvd_execute(tsvd_prepared *prepared, const void *d, const void *e, void *L, voi
              tsvd_info *info, tsvd_error *error)
 {
     struct host_environment outer;
-    tsvd_status ret;
+    tsvd_info own;
+    tsvd_error own_error;
+    tsvd_status ret = TSVD_OK;
 
+    error = error != NULL ? error : &own_error;
+    TSVD_TRY(tsvdi_begin_info(info, &own, error));
     tsvdi_environment_enter(&outer);
-    ret = execute(prepared, d, e, L, s, R, &outer, info, error);
+    ret = execute(prepared, d, e, L, s, R, &outer, &own, error);
     tsvdi_environment_leave(&outer);
+    tsvdi_end_info(info, &own);
+out:
     return ret;
 }
 
@@ -340,13 +333,8 @@ dense_execute(tsvd_prepared *prepared, const void *a, void *U, void *S, void *Vh
 {
     const double clock = tsvdi_host_seconds();
     struct dense_problem *p;
-    tsvd_info own_info;
-    tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
 
-    error = error != NULL ? error : &own_error;
-    info = info != NULL ? info : &own_info;
-    memset(info, 0, sizeof *info);
     TSVD_TRY(check_kind(prepared, PREPARED_DENSE, error));
     p = &prepared->of.dense.problem;
     TSVD_TRY(check_runnable(prepared, &p->a.batch, p->n, error));
@@ -363,6 +351,7 @@ dense_execute(tsvd_prepared *prepared, const void *a, void *U, void *S, void *Vh
     p->U = p->vectors ? U : NULL;
     p->Vh = p->vectors ? Vh : NULL;
     p->call.outer = outer;
+    TSVD_TRY(tsvdi_dense_check_apart(p, error));
     TSVD_CALL(p->call.handle, error,
               tsvdi_precision_of(p->a.dtype)->dense_svd(&prepared->of.dense.plan, info, error));
     info->seconds_total = tsvdi_host_seconds() - clock;
@@ -375,11 +364,17 @@ tsvd_dense_execute(tsvd_prepared *prepared, const void *a, void *U, void *S, voi
                    tsvd_info *info, tsvd_error *error)
 {
     struct host_environment outer;
-    tsvd_status ret;
+    tsvd_info own;
+    tsvd_error own_error;
+    tsvd_status ret = TSVD_OK;
 
+    error = error != NULL ? error : &own_error;
+    TSVD_TRY(tsvdi_begin_info(info, &own, error));
     tsvdi_environment_enter(&outer);
-    ret = dense_execute(prepared, a, U, S, Vh, &outer, info, error);
+    ret = dense_execute(prepared, a, U, S, Vh, &outer, &own, error);
     tsvdi_environment_leave(&outer);
+    tsvdi_end_info(info, &own);
+out:
     return ret;
 }
 
@@ -390,14 +385,8 @@ inverse_execute(tsvd_prepared *prepared, const void *a, void *X, struct host_env
 {
     const double clock = tsvdi_host_seconds();
     struct inverse_problem *p;
-    tsvd_inverse_info own_info;
-    tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
 
-    error = error != NULL ? error : &own_error;
-    info = info != NULL ? info : &own_info;
-    memset(info, 0, sizeof *info);
-    info->matrix = -1;
     TSVD_TRY(check_kind(prepared, PREPARED_INVERSE, error));
     p = &prepared->of.inverse.problem;
     TSVD_TRY(check_runnable(prepared, &p->a.batch, p->a.rows, error));
@@ -408,6 +397,7 @@ inverse_execute(tsvd_prepared *prepared, const void *a, void *X, struct host_env
     p->a.data = a;
     p->X = X;
     p->call.outer = outer;
+    TSVD_TRY(tsvdi_inverse_check_apart(p, error));
     TSVD_CALL(p->call.handle, error,
               tsvdi_precision_of(p->a.dtype)->inverse(p, &prepared->of.inverse.plan, info, error));
     info->seconds_total = tsvdi_host_seconds() - clock;
@@ -420,10 +410,16 @@ tsvd_inverse_execute(tsvd_prepared *prepared, const void *a, void *X, tsvd_inver
                      tsvd_error *error)
 {
     struct host_environment outer;
-    tsvd_status ret;
+    tsvd_inverse_info own;
+    tsvd_error own_error;
+    tsvd_status ret = TSVD_OK;
 
+    error = error != NULL ? error : &own_error;
+    TSVD_TRY(tsvdi_begin_inverse_info(info, &own, error));
     tsvdi_environment_enter(&outer);
-    ret = inverse_execute(prepared, a, X, &outer, info, error);
+    ret = inverse_execute(prepared, a, X, &outer, &own, error);
     tsvdi_environment_leave(&outer);
+    tsvdi_end_inverse_info(info, &own);
+out:
     return ret;
 }

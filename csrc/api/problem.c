@@ -13,16 +13,24 @@
    has that much memory. */
 #define NUMBERS_MOST ((int64_t)1 << 56)
 
+/* What addresses and strides are multiples of.  Kernels of a device load and store a complex number
+   as one. */
+static size_t
+size_of_number(tsvd_space space, tsvd_dtype dtype)
+{
+    return dtype_size(space == TSVD_CUDA ? dtype : dtype_of_reals(dtype));
+}
+
 tsvd_status
 tsvdi_check_data(tsvd_space space, tsvd_dtype dtype, const void *data, const char *name,
                  tsvd_error *error)
 {
-    const size_t size = dtype_size(dtype);
+    const size_t size = size_of_number(space, dtype);
 
     if (data == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the data of %s must not be NULL", name);
     }
-    if (space == TSVD_CUDA && (uintptr_t)data % size != 0) {
+    if ((uintptr_t)data % size != 0) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "%s lies at an address that is no multiple of the %d bytes of a number",
                           name, (int)size);
@@ -34,10 +42,10 @@ tsvdi_check_data(tsvd_space space, tsvd_dtype dtype, const void *data, const cha
 static tsvd_status
 check_strides(const tsvd_array *array, const char *name, tsvd_error *error)
 {
-    const int64_t size = (int64_t)dtype_size(array->dtype);
+    const int64_t size = (int64_t)size_of_number(array->space, array->dtype);
     int between = 0;
 
-    for (int i = 0; i < array->ndim && array->space == TSVD_CUDA; i++) {
+    for (int i = 0; i < array->ndim; i++) {
         if (array->shape[i] == 0) {
             return TSVD_OK;
         }
@@ -195,13 +203,6 @@ method_of(tsvd_dtype dtype, const tsvd_options *options)
 static tsvd_status
 check_options(const tsvd_options *o, tsvd_error *error)
 {
-    if (o->size != sizeof *o) {
-        tsvdi_advise(error, "start from tsvd_options_default()");
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
-                          "options.size is %zu and must be %zu: the options are not initialised, "
-                          "or belong to another version of tsvd.h",
-                          o->size, sizeof *o);
-    }
     if (o->method != TSVD_METHOD_AUTO && method_of(TSVD_FLOAT64, o) == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "unknown method %d", (int)o->method);
     }

@@ -12,12 +12,13 @@ tsvd_status tsvdi_problem_input(tsvd_handle *handle, const tsvd_array *d, const 
                                 const tsvd_options *options, int data, struct svd_problem *problem,
                                 tsvd_error *error);
 
-/* Sets where the results go, and finds by the shapes whether the null vector is wanted. */
+/* Sets where the results go, and finds by the shapes whether the null vector is wanted.  Whether
+   they overlap, overlap.h tells. */
 tsvd_status tsvdi_problem_output(const tsvd_array *L, const tsvd_array *s, const tsvd_array *R,
                                  struct svd_problem *problem, tsvd_error *error);
 
-/* Refuses the data of an array that has numbers: NULL, or on a device an address that is no
-   multiple of their size, since kernels load and store each as one. */
+/* Refuses the data of an array that has numbers: NULL, or an address that is no multiple of their
+   size. */
 tsvd_status tsvdi_check_data(tsvd_space space, tsvd_dtype dtype, const void *data, const char *name,
                              tsvd_error *error);
 

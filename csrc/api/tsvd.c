@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "api/api_call.h"
+#include "api/overlap.h"
 #include "api/problem.h"
 #include "backend/method.h"
 #include "host/dtype.h"
@@ -80,31 +81,6 @@ tsvd_array_of(const void *data, tsvd_space space, tsvd_dtype dtype, int ndim, co
     return array;
 }
 
-tsvd_options
-tsvd_options_default(void)
-{
-    tsvd_options options;
-
-    memset(&options, 0, sizeof options);
-    options.size = sizeof options;
-    options.method = TSVD_METHOD_AUTO;
-    options.count = -1;
-    options.eps = -1;
-    options.check_finite = 1;
-    options.givens_split = 1;
-    options.fallback = 1;
-    return options;
-}
-
-const tsvd_options *
-tsvdi_options_or_default(const tsvd_options *options, tsvd_options *own)
-{
-    if (options == NULL) {
-        *own = tsvd_options_default();
-    }
-    return options != NULL ? options : own;
-}
-
 tsvd_status
 tsvdi_call_finish(tsvd_status status, tsvd_error *error)
 {
@@ -114,32 +90,44 @@ tsvdi_call_finish(tsvd_status status, tsvd_error *error)
     return status;
 }
 
+/* tsvd_make_plan(), into a plan of this version. */
+static tsvd_status
+make_plan(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
+          const tsvd_options *options, int vectors, tsvd_plan *plan, tsvd_error *error)
+{
+    struct svd_problem problem;
+    struct svd_plan whole;
+    tsvd_options own;
+    tsvd_status ret = TSVD_OK;
+
+    memset(&whole, 0, sizeof whole);
+    TSVD_TRY(tsvdi_take_options(options, &own, error));
+    TSVD_TRY(tsvdi_problem_input(handle, d, e, &own, 0, &problem, error));
+    tsvdi_problem_wants(&problem, vectors);
+    TSVD_CALL(handle, error, tsvdi_precision_of(problem.dtype)->plan(&problem, &whole, error));
+    *plan = whole.reported;
+out:
+    return tsvdi_call_finish(ret, error);
+}
+
 tsvd_status
 tsvd_make_plan(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
                const tsvd_options *options, int vectors, tsvd_plan *plan, tsvd_error *error)
 {
-    struct svd_problem problem;
-    struct svd_plan whole;
-    tsvd_options own_options;
+    tsvd_plan own;
     tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own_error;
-    options = tsvdi_options_or_default(options, &own_options);
     tsvdi_error_clear(error);
     if (plan == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "plan must not be NULL");
     }
-    memset(plan, 0, sizeof *plan);
-    memset(&whole, 0, sizeof whole);
-    ret = tsvdi_problem_input(handle, d, e, options, 0, &problem, error);
-    if (ret != TSVD_OK) {
-        return ret;
-    }
-    tsvdi_problem_wants(&problem, vectors);
-    TSVD_CALL(handle, error, tsvdi_precision_of(problem.dtype)->plan(&problem, &whole, error));
-    *plan = whole.reported;
-    return tsvdi_call_finish(ret, error);
+    TSVD_TRY(tsvdi_begin_plan(plan, &own, error));
+    ret = make_plan(handle, d, e, options, vectors, &own, error);
+    tsvdi_end_plan(plan, &own);
+out:
+    return ret;
 }
 
 static tsvd_status
@@ -163,26 +151,17 @@ svd(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e, const tsvd_op
 {
     const double clock = tsvdi_host_seconds();
     struct svd_problem problem;
-    tsvd_options own_options;
-    tsvd_info own_info;
-    tsvd_error own_error;
-    tsvd_status ret;
+    tsvd_options own;
+    tsvd_status ret = TSVD_OK;
 
-    error = error != NULL ? error : &own_error;
-    info = info != NULL ? info : &own_info;
-    options = tsvdi_options_or_default(options, &own_options);
-    tsvdi_error_clear(error);
-    memset(info, 0, sizeof *info);
-    ret = tsvdi_problem_input(handle, d, e, options, 1, &problem, error);
-    if (ret == TSVD_OK) {
-        ret = tsvdi_problem_output(L, s, R, &problem, error);
-    }
-    if (ret != TSVD_OK) {
-        return tsvdi_call_finish(ret, error);
-    }
+    TSVD_TRY(tsvdi_take_options(options, &own, error));
+    TSVD_TRY(tsvdi_problem_input(handle, d, e, &own, 1, &problem, error));
+    TSVD_TRY(tsvdi_problem_output(L, s, R, &problem, error));
+    TSVD_TRY(tsvdi_check_apart(&problem, error));
     problem.call.outer = outer;
     TSVD_CALL(handle, error, plan_and_run(&problem, info, error));
     info->seconds_total = tsvdi_host_seconds() - clock;
+out:
     return tsvdi_call_finish(ret, error);
 }
 
@@ -192,11 +171,17 @@ tsvd_svd(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e, const ts
          tsvd_error *error)
 {
     struct host_environment outer;
-    tsvd_status ret;
+    tsvd_info own;
+    tsvd_error own_error;
+    tsvd_status ret = TSVD_OK;
 
+    error = error != NULL ? error : &own_error;
+    TSVD_TRY(tsvdi_begin_info(info, &own, error));
     tsvdi_environment_enter(&outer);
-    ret = svd(handle, d, e, options, L, s, R, &outer, info, error);
+    ret = svd(handle, d, e, options, L, s, R, &outer, &own, error);
     tsvdi_environment_leave(&outer);
+    tsvdi_end_info(info, &own);
+out:
     return ret;
 }
 
@@ -206,10 +191,10 @@ select_range(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
              const tsvd_options *options, double low, double high, int64_t *first, int64_t *count,
              tsvd_error *error)
 {
-    tsvd_options own_options = tsvd_options_default();
+    tsvd_options given, own;
     struct svd_problem problem;
     tsvd_error own_error;
-    tsvd_status ret;
+    tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own_error;
     tsvdi_error_clear(error);
@@ -217,22 +202,14 @@ select_range(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "first and count must not be NULL");
     }
     *first = *count = 0;
-    if (options != NULL) {
-        if (options->size != sizeof *options) {
-            return tsvdi_problem_input(handle, d, e, options, 1, &problem, error);
-        }
-        own_options.check_finite = options->check_finite;
-    }
-    ret = tsvdi_problem_input(handle, d, e, &own_options, 1, &problem, error);
-    if (ret != TSVD_OK) {
-        return ret;
-    }
-    ret = tsvdi_check_interval(&problem.batch, low, high, error);
-    if (ret != TSVD_OK) {
-        return ret;
-    }
+    TSVD_TRY(tsvdi_take_options(options, &given, error));
+    TSVD_TRY(tsvdi_take_options(NULL, &own, error));
+    own.check_finite = given.check_finite;
+    TSVD_TRY(tsvdi_problem_input(handle, d, e, &own, 1, &problem, error));
+    TSVD_TRY(tsvdi_check_interval(&problem.batch, low, high, error));
     TSVD_CALL(handle, error,
               tsvdi_precision_of(problem.dtype)->select(&problem, low, high, first, count, error));
+out:
     return tsvdi_call_finish(ret, error);
 }
 

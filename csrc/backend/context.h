@@ -32,11 +32,11 @@ struct tsvd_context {
    calls this now and then. */
 tsvd_status tsvdi_check(struct tsvd_context *ctx, double done);
 
-/* The error is that of a matrix of the call; it is named if there are several. */
+/* The error is that of a matrix of the call. */
 static inline void
 tsvdi_blame(const struct tsvd_context *ctx, int64_t matrix)
 {
-    ctx->error->matrix = ctx->total > 1 ? matrix : -1;
+    ctx->error->matrix = matrix;
 }
 
 /* Takes workspace on the host from the handle's allocator, as tsvdi_host_alloc() does. */

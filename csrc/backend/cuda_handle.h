@@ -14,6 +14,10 @@ tsvd_status tsvdi_cuda_create(const tsvd_config *config, const tsvd_allocator *h
                               struct cuda_device **made, tsvd_error *error);
 void tsvdi_cuda_destroy(struct cuda_device *device);
 
+/* As tsvd_cuda_blas(). */
+tsvd_status tsvdi_cuda_find_blas(const tsvd_config *config, int major, char *file, size_t size,
+                                 tsvd_error *error);
+
 /* Sets the stream of later calls; NULL: the handle's own. */
 void tsvdi_cuda_set_stream(struct cuda_device *device, void *stream);
 

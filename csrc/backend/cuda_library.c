@@ -155,15 +155,6 @@ tsvd_cuda_device_of(const void *data, int *device, tsvd_error *error)
     return not_there(error);
 }
 
-tsvd_status
-tsvd_cuda_blas(const tsvd_config *config, int major, char *file, size_t size, tsvd_error *error)
-{
-    if (library() != NULL) {
-        return library()->blas(config, major, file, size, error);
-    }
-    return not_there(error);
-}
-
 /* ---- device memory ----
    There is no tsvd_memory without the library: it is not NULL only where that is open. */
 
@@ -211,6 +202,16 @@ tsvdi_cuda_create(const tsvd_config *config, const tsvd_allocator *host, struct 
         error->device = config->device;
     }
     return TSVD_ERR_NO_DEVICE;
+}
+
+tsvd_status
+tsvdi_cuda_find_blas(const tsvd_config *config, int major, char *file, size_t size,
+                     tsvd_error *error)
+{
+    if (library() != NULL) {
+        return library()->find_blas(config, major, file, size, error);
+    }
+    return not_there(error);
 }
 
 /* The functions below get what create() has made: the library is open. */

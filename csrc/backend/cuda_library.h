@@ -37,8 +37,6 @@ struct cuda_library {
     tsvd_status (*device_usable)(int index, tsvd_error *error);
     tsvd_status (*device_facts)(int index, tsvd_cuda_device *device, tsvd_error *error);
     tsvd_status (*device_of)(const void *data, int *device, tsvd_error *error);
-    tsvd_status (*blas)(const tsvd_config *config, int major, char *file, size_t size,
-                        tsvd_error *error);
 
     /* device memory, of tsvd.h */
     void *(*memory_data)(const tsvd_memory *memory);
@@ -50,6 +48,8 @@ struct cuda_library {
     tsvd_status (*create)(const tsvd_config *config, const tsvd_allocator *host,
                           struct cuda_device **made, tsvd_error *error);
     void (*destroy)(struct cuda_device *device);
+    tsvd_status (*find_blas)(const tsvd_config *config, int major, char *file, size_t size,
+                             tsvd_error *error);
     void (*set_stream)(struct cuda_device *device, void *stream);
     void *(*stream)(const struct cuda_device *device);
     tsvd_status (*wait_for)(struct cuda_device *device, void *stream, tsvd_error *error);

@@ -72,7 +72,7 @@ load_chunk(struct worker *own, int64_t index)
     TSVD_TRY(plan->backend->load(&own->ctx, chunk));
     for (int64_t i = 0; own->ctx.options->check_finite && i < chunk->count; i++) {
         if (chunk->kind[i] == NONFINITE) {
-            own->error.matrix = plan->reported.matrices > 1 ? chunk->begin + i : -1;
+            tsvdi_blame(&own->ctx, chunk->begin + i);
             TSVD_TRY(tsvdi_fail(&own->error, TSVD_ERR_NONFINITE, "%s",
                                 tsvd_strstatus(TSVD_ERR_NONFINITE)));
         }

@@ -162,6 +162,9 @@ solve_start(struct tsvd_context *ctx, const struct jacobi_job *job)
     TSVD_TRY(tsvdi_dense_plan_call(&own, KEEP_VECTORS, &plan, ctx->error));
     TSVD_TRY(tsvdi_dense_svd(&plan, &info, ctx->error));
 out:
+    if (ret != TSVD_OK && ctx->error->matrix >= 0) { /* the only one of the inner call */
+        tsvdi_blame(ctx, job->begin);
+    }
     return ret;
 }
 

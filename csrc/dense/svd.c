@@ -175,11 +175,8 @@ solve_part(struct dense_call *call, int64_t first, int64_t count, double eps, ts
     if (ret == TSVD_OK) {
         ret = tsvdi_svd(&plan, &own, call->ctx.error);
     }
-    if (ret != TSVD_OK && call->ctx.total > 1 && call->ctx.error->matrix >= 0) {
-        call->ctx.error->matrix += job->begin;
-    } else if (ret == TSVD_ERR_NO_CONVERGENCE &&
-               call->ctx.total > 1) { /* the inner call had one matrix, and names none */
-        call->ctx.error->matrix = job->begin + first;
+    if (ret != TSVD_OK && call->ctx.error->matrix >= 0) { /* among those of the inner call */
+        call->ctx.error->matrix += job->begin + first;
     }
     tsvdi_add_info(&own, info);
     return ret;

@@ -36,6 +36,7 @@ tsvdi_blas_linked(void)
     tsvd_blas blas;
 
     memset(&blas, 0, sizeof blas);
+    blas.size = sizeof blas;
 #if TSVD_LINKED_BLAS && TSVD_BLAS_ILP64
     blas.dgemm64 = dgemm_;
     blas.sgemm64 = sgemm_;

@@ -177,6 +177,7 @@ tsvdi_error_clear(tsvd_error *error)
         error->sweeps = 0;
         error->wanted = error->available = 0;
         error->text[0] = error->advice[0] = '\0';
+        memset(error->reserved, 0, sizeof error->reserved);
     }
 }
 

@@ -55,7 +55,7 @@ dense_direct(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
 {
     static const struct call_kind kind = {"dense_direct", &tsvdi_dense_form, prepare, compute};
     struct call call;
-    tsvd_plan plan;
+    tsvd_plan plan = TSVD_PLAN_INIT;
     PyObject *result = NULL;
 
     if (tsvdi_call_begin(&call, module, &kind, args, nargs) == 0 && tsvdi_call_take(&call) == 0 &&
@@ -79,7 +79,7 @@ dense_offered(PyObject *module, PyObject *argument)
     const tsvd_array one = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 2, shape);
     const long device = PyLong_AsLong(argument);
     tsvd_handle *handle = PyErr_Occurred() ? NULL : tsvdi_handle_take(module, (int)device);
-    tsvd_plan plan;
+    tsvd_plan plan = TSVD_PLAN_INIT;
     tsvd_error error;
     tsvd_status status;
 

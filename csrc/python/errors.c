@@ -60,7 +60,7 @@ tsvdi_refuse_type(const char *name, const char *wanted, PyObject *argument)
 }
 
 PyObject *
-tsvdi_raise(PyObject *module, tsvd_status status, const tsvd_error *error)
+tsvdi_raise_of(PyObject *module, tsvd_status status, const tsvd_error *error, int64_t matrices)
 {
     module_state *state = PyModule_GetState(module);
     const char *advice = advice_for(status, error);
@@ -94,7 +94,7 @@ tsvdi_raise(PyObject *module, tsvd_status status, const tsvd_error *error)
     default:
         break;
     }
-    matrix = error->matrix < 0
+    matrix = error->matrix < 0 || matrices == 1
                  ? PyUnicode_FromString("")
                  : PyUnicode_FromFormat("matrix %lld of the batch: ", (long long)error->matrix);
     if (matrix != NULL) {
@@ -107,4 +107,10 @@ tsvdi_raise(PyObject *module, tsvd_status status, const tsvd_error *error)
     Py_XDECREF(matrix);
     Py_XDECREF(text);
     return NULL;
+}
+
+PyObject *
+tsvdi_raise(PyObject *module, tsvd_status status, const tsvd_error *error)
+{
+    return tsvdi_raise_of(module, status, error, 1);
 }

@@ -83,7 +83,7 @@ tsvdi_handle_config(PyObject *module, tsvd_config *config, PyObject **keep)
     for (Py_ssize_t i = 0; i < count; i++) {
         directory[i] = PyBytes_AsString(PyTuple_GetItem(directories, i));
     }
-    *config = tsvd_config_default();
+    tsvd_config_init(config, sizeof *config);
     config->library_paths = directory;
     config->library_path_count = count;
     *keep = directories == NULL ? list : Py_BuildValue("NN", list, directories);

@@ -59,6 +59,16 @@ typedef struct module_state {
     _Atomic(tsvd_blas *) blas; /* SciPy's; set once, never changed; NULL: not imported */
 } module_state;
 
+/* Options with the default of every field. */
+static inline tsvd_options
+tsvdi_default_options(void)
+{
+    tsvd_options options;
+
+    tsvd_options_init(&options, sizeof options);
+    return options;
+}
+
 /* The tuning constants of the build, ends with a name of NULL; made by cmake/tuning.cmake. */
 struct tuning_constant {
     const char *name;
@@ -74,6 +84,11 @@ extern PyMethodDef tsvdi_options_methods[], tsvdi_svd_methods[], tsvdi_dense_met
    On TSVD_ERR_INTERRUPTED options.check() has set the exception already, unless it has forked the
    process and this is the child. */
 PyObject *tsvdi_raise(PyObject *module, tsvd_status status, const tsvd_error *error);
+
+/* The same for a call on so many matrices: the exception names the one that failed, unless it is
+   the only one. */
+PyObject *tsvdi_raise_of(PyObject *module, tsvd_status status, const tsvd_error *error,
+                         int64_t matrices);
 
 /* errors.c: raises a TypeError, "NAME must be WANTED, not" the argument's type.  Returns -1. */
 int tsvdi_refuse_type(const char *name, const char *wanted, PyObject *argument);

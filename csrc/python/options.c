@@ -53,7 +53,7 @@ enum { FIELDS = sizeof members / sizeof members[0] - 1 };
 static struct options
 defaults(void)
 {
-    const tsvd_options core = tsvd_options_default();
+    const tsvd_options core = tsvdi_default_options();
 
     return (struct options){
         .lower = core.lower != 0,
@@ -207,7 +207,7 @@ tsvdi_options_of(PyObject *module, PyObject *argument)
 tsvd_options
 tsvdi_options_core(const struct options *options)
 {
-    tsvd_options core = tsvd_options_default();
+    tsvd_options core = tsvdi_default_options();
 
     core.method = (tsvd_method)options->method;
     core.lower = options->lower;

@@ -97,6 +97,8 @@ init(struct call *call, PyObject *module, const struct call_kind *kind)
     call->handle = NULL;
     call->prepared = NULL;
     call->reduction = NULL;
+    call->info.size = sizeof call->info;
+    call->inverse.size = sizeof call->inverse;
     tsvdi_arrays_init(&call->arrays, module, kind->form);
 }
 
@@ -379,7 +381,7 @@ PyObject *
 tsvdi_call_run(struct call *call)
 {
     PyObject *progress = call->asked->progress;
-    tsvd_plan plan;
+    tsvd_plan plan = TSVD_PLAN_INIT;
     tsvd_error error;
     tsvd_status status;
 
@@ -389,7 +391,7 @@ tsvdi_call_run(struct call *call)
     status = tsvdi_work(call->module, call->handle, &call->options, progress, call->asked->wait,
                         compute, call, &error);
     if (status != TSVD_OK) {
-        return tsvdi_raise(call->module, status, &error);
+        return tsvdi_raise_of(call->module, status, &error, plan.matrices);
     }
     return tsvdi_report(progress, 1.0) < 0 ? NULL : result_of(call);
 }

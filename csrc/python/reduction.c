@@ -119,32 +119,31 @@ kept_bytes(const struct arrays *arrays)
     return empty ? 0 : overflow ? UINT64_MAX : bytes;
 }
 
-/* Takes the matrices, and a handle of the device. */
+/* Takes the matrices, and a handle of the device, and makes the plan. */
 static int
-take_matrices(struct call *call)
+take_matrices(struct call *call, tsvd_plan *plan)
 {
     struct arrays *arrays = &call->arrays;
     const struct options *asked = call->asked;
-    tsvd_plan plan;
     uint64_t kept;
 
     if (asked->on_device) {
         return tsvdi_call_take_on_device(arrays, call->input, call->device, asked->stream,
                                          asked->threads, &call->handle) < 0
                    ? -1
-                   : tsvdi_call_plan(call, &plan);
+                   : tsvdi_call_plan(call, plan);
     }
     if (tsvdi_arrays_take(arrays, call->input) < 0) {
         return -1;
     }
     call->handle = tsvdi_call_handle(call->module, call->device, asked->stream, asked->threads);
-    if (call->handle == NULL || tsvdi_call_plan(call, &plan) < 0) {
+    if (call->handle == NULL || tsvdi_call_plan(call, plan) < 0) {
         return -1;
     }
     kept = kept_bytes(arrays);
-    plan.result_bytes = 0; /* there are no results yet */
-    plan.host_bytes = plan.host_bytes > kept ? plan.host_bytes : kept;
-    return tsvdi_arrays_check_memory(arrays, &plan, false) < 0 ? -1 : tsvdi_arrays_input(arrays);
+    plan->result_bytes = 0; /* there are no results yet */
+    plan->host_bytes = plan->host_bytes > kept ? plan->host_bytes : kept;
+    return tsvdi_arrays_check_memory(arrays, plan, false) < 0 ? -1 : tsvdi_arrays_input(arrays);
 }
 
 /* The plan of a reduction alone, without vectors. */
@@ -202,14 +201,15 @@ reduce(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
     struct call call;
     struct reducing reducing = {.a = &call.arrays.core_in[0]};
     reduction *self = NULL;
+    tsvd_plan plan = TSVD_PLAN_INIT;
     tsvd_error error;
     tsvd_status status;
 
     if (tsvdi_call_begin(&call, module, &kind, args, nargs) == 0) {
-        call.options = tsvd_options_default();
+        call.options = tsvdi_default_options();
         call.options.check_finite = call.asked->check_finite;
         call.options.dense_stages = call.asked->stages;
-        self = take_matrices(&call) < 0 ? NULL : new_reduction(&call, call.asked->keep);
+        self = take_matrices(&call, &plan) < 0 ? NULL : new_reduction(&call, call.asked->keep);
     }
     if (self != NULL) {
         reducing.options = call.options;
@@ -219,7 +219,7 @@ reduce(PyObject *module, PyObject *const *args, Py_ssize_t nargs)
                             !call.asked->on_device && call.device != TSVD_DEVICE_CPU,
                             compute_reduction, &reducing, &error);
         if (status != TSVD_OK) {
-            tsvdi_raise(module, status, &error);
+            tsvdi_raise_of(module, status, &error, plan.matrices);
         }
         if (status != TSVD_OK || tsvdi_report(call.asked->progress, 1.0) < 0) {
             Py_CLEAR(self);
@@ -266,12 +266,12 @@ static PyObject *
 restore(PyObject *module, PyObject *args)
 {
     static const struct call_kind kind = {"restore", &tsvdi_dense_form, plan_reduction, NULL};
-    struct call call = {.kind = &kind, .module = module, .options = tsvd_options_default()};
+    struct call call = {.kind = &kind, .module = module, .options = tsvdi_default_options()};
     PyObject *shape;
     const char *dtype;
     Py_buffer state = {.buf = NULL};
     reduction *self = NULL;
-    tsvd_plan plan;
+    tsvd_plan plan = TSVD_PLAN_INIT;
     tsvd_error error;
     tsvd_status status;
     int on_device, device;
@@ -504,7 +504,7 @@ static PyObject *
 apply(PyObject *object, PyObject *args)
 {
     reduction *self = (reduction *)object;
-    struct applying applying = {.reduction = self, .options = tsvd_options_default()};
+    struct applying applying = {.reduction = self, .options = tsvdi_default_options()};
     PyObject *x, *owned = NULL, *result = NULL;
     tsvd_error error;
     tsvd_status status;

@@ -57,6 +57,7 @@ find_functions(PyObject *capsules, tsvd_blas *blas)
         return -1;
     }
     memset(blas, 0, sizeof *blas);
+    blas->size = sizeof *blas;
     if (bytes == 4) {
         memcpy(&blas->dgemm32, &found[0], sizeof found[0]);
         memcpy(&blas->sgemm32, &found[1], sizeof found[1]);

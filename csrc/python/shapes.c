@@ -325,38 +325,6 @@ tsvdi_shapes_check_given(const struct arrays *arrays, int which, const struct gi
     return check_ready(name, given);
 }
 
-/* The addresses [*low, *high) between which all entries of an array lie. */
-static void
-extent(const tsvd_array *array, uintptr_t *low, uintptr_t *high)
-{
-    *low = *high = (uintptr_t)array->data;
-    for (int i = 0; i < array->ndim; i++) {
-        if (array->shape[i] == 0) {
-            return;
-        }
-    }
-    for (int i = 0; i < array->ndim; i++) {
-        const int64_t reach = array->strides[i] * (array->shape[i] - 1);
-
-        if (reach < 0) {
-            *low -= (uintptr_t)-reach;
-        } else {
-            *high += (uintptr_t)reach;
-        }
-    }
-    *high += tsvd_dtype_size(array->dtype);
-}
-
-static bool
-overlap(const tsvd_array *a, const tsvd_array *b)
-{
-    uintptr_t a_low, a_high, b_low, b_high;
-
-    extent(a, &a_low, &a_high);
-    extent(b, &b_low, &b_high);
-    return a_low < b_high && b_low < a_high;
-}
-
 int
 tsvdi_shapes_check_overlap(const struct arrays *arrays)
 {
@@ -368,14 +336,14 @@ tsvdi_shapes_check_overlap(const struct arrays *arrays)
             continue;
         }
         for (int j = 0; j < form->inputs; j++) {
-            if (overlap(&out[i], &arrays->core_in[j])) {
+            if (tsvd_arrays_overlap(&out[i], &arrays->core_in[j])) {
                 PyErr_Format(PyExc_ValueError, "out: %s overlaps the memory of %s", form->out[i],
                              form->input);
                 return -1;
             }
         }
         for (int j = i + 1; j < OUT_COUNT; j++) {
-            if (arrays->out[j] != NULL && overlap(&out[i], &out[j])) {
+            if (arrays->out[j] != NULL && tsvd_arrays_overlap(&out[i], &out[j])) {
                 PyErr_Format(PyExc_ValueError, "out: %s and %s overlap in memory", form->out[i],
                              form->out[j]);
                 return -1;

@@ -59,7 +59,7 @@ select_values(PyObject *module, PyObject *args)
 {
     struct arrays arrays;
     const struct options *asked;
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = tsvdi_default_options();
     tsvd_handle *handle = NULL;
     PyObject *in, *given, *result = NULL;
     PyObject *input[INPUTS_MOST];

@@ -60,8 +60,9 @@ fail(const struct xla_api *api, enum xla_code code, const char *text)
     return api->make_error(&args);
 }
 
+/* The failure of a call on so many matrices. */
 static struct xla_error *
-fail_as(const struct xla_api *api, tsvd_status status, const tsvd_error *error)
+fail_as(const struct xla_api *api, tsvd_status status, const tsvd_error *error, int64_t matrices)
 {
     enum xla_code code = XLA_INTERNAL;
     char text[sizeof error->text + 64];
@@ -85,7 +86,7 @@ fail_as(const struct xla_api *api, tsvd_status status, const tsvd_error *error)
     default:
         break;
     }
-    if (error->matrix < 0) {
+    if (error->matrix < 0 || matrices == 1) {
         (void)snprintf(text, sizeof text, "tsvd: %s", error->text);
     } else {
         (void)snprintf(text, sizeof text, "tsvd: matrix %" PRId64 " of the batch: %s",
@@ -262,6 +263,20 @@ static const struct target inverse_target = {
     "tsvd_inverse", {"check_finite", "refine", NULL}, 1, false, compute_inverse,
 };
 
+/* The number of matrices, without an overflow where there are arrays for them. */
+static int64_t
+matrices_of(const struct target *target, const struct operands *operands)
+{
+    const tsvd_array *result = &operands->out[1];
+    const int batch = result->ndim - (target == &inverse_target ? 2 : 1);
+    int64_t matrices = 1;
+
+    for (int i = 0; i < batch; i++) {
+        matrices *= result->shape[i];
+    }
+    return matrices;
+}
+
 /* Takes a handle of the device; returns NULL, with *error filled, on failure. */
 static tsvd_handle *
 take_handle(const struct shared *with, int device, tsvd_error *error)
@@ -362,7 +377,7 @@ get_device(const struct target *target, const struct xla_frame *frame,
     if (api->size < XLA_SIZE(struct xla_api, get_device)) {
         const tsvd_status status = find_device(target, operands, device, &text);
 
-        return status == TSVD_OK ? NULL : fail_as(api, status, &text);
+        return status == TSVD_OK ? NULL : fail_as(api, status, &text, 1);
     }
     error = api->get_device(&of_device);
     *device = of_device.device;
@@ -373,7 +388,7 @@ static struct xla_error *
 execute(const struct target *target, struct xla_frame *frame, tsvd_space space)
 {
     const struct xla_api *api = frame->api;
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = tsvdi_default_options();
     struct operands operands;
     struct request request;
     struct xla_error *error = NULL;
@@ -406,7 +421,7 @@ execute(const struct target *target, struct xla_frame *frame, tsvd_space space)
     options.eps = request.eps;
     status = compute_on(target, atomic_load(&shared), device, stream, &operands, &options,
                         request.refine != 0, &text);
-    return status == TSVD_OK ? NULL : fail_as(api, status, &text);
+    return status == TSVD_OK ? NULL : fail_as(api, status, &text, matrices_of(target, &operands));
 }
 
 /* A handler has no argument of its own: there is one for each target and space. */

@@ -97,17 +97,15 @@ find(const char *directories, int major, void **library, char *file, size_t size
 }
 
 tsvd_status
-tsvd_cuda_blas(const tsvd_config *config, int major, char *file, size_t size, tsvd_error *error)
+tsvdi_cuda_find_blas(const tsvd_config *config, int major, char *file, size_t size,
+                     tsvd_error *error)
 {
     char *directories = NULL;
     void *library;
     tsvd_status ret = TSVD_OK;
 
-    tsvdi_error_clear(error);
-    if (config != NULL) {
-        TSVD_TRY(tsvdi_library_directories(config->library_paths, config->library_path_count,
-                                           &tsvdi_host_allocator, error, &directories));
-    }
+    TSVD_TRY(tsvdi_library_directories(config->library_paths, config->library_path_count,
+                                       &tsvdi_host_allocator, error, &directories));
     TSVD_TRY(find(directories, major > 0 ? major : (int)CUDA_MAJOR, &library, file, size, error));
 out:
     tsvdi_host_free(&tsvdi_host_allocator, directories);

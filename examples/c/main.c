@@ -57,14 +57,15 @@ main(int argc, char **argv)
     const int64_t n = argc > 1 ? atol(argv[1]) : 300, off = n - 1;
     tsvd_array d = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 1, &n);
     tsvd_array e = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 1, &off);
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options;
     double *numbers = NULL, *L, *s, *R, norm[4] = {0, 0, 0, 0};
     tsvd_handle *handle = NULL;
     tsvd_prepared *prepared = NULL;
     int failed = 1;
     tsvd_error error;
-    tsvd_plan plan;
+    tsvd_plan plan = TSVD_PLAN_INIT;
 
+    tsvd_options_init(&options, sizeof options);
     options.check = show_progress;
     options.method = argc > 2 ? TSVD_METHOD_COUNT : TSVD_METHOD_AUTO; /* COUNT is no method */
     for (int m = 0; argc > 2 && m < TSVD_METHOD_COUNT; m++) {

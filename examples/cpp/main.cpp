@@ -85,8 +85,7 @@ try {
     // The slow modes alone: those of frequencies in (0, 0.1].
     const tsvd::range slow = tsvd::select(handle, d, e, 0, 0.1);
     tsvd::options part;
-    part.first = slow.first;
-    part.count = slow.count;
+    part.set_range(slow);
     std::printf("%d modes are slow, the slowest has frequency %.6f\n", int(slow.count),
                 tsvd::svdvals(handle, d, e, part).back());
     try {

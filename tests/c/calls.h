@@ -66,7 +66,7 @@ make_call(tsvd_dtype dtype, struct call_shape shape)
     memset(&c, 0, sizeof(c));
     c.shape = shape;
     c.dtype = dtype;
-    c.options = tsvd_options_default();
+    c.options = default_options();
     c.options.method = shape.method;
     c.options.dense_stages = shape.stages;
     c.options.eps = shape.method == TSVD_METHOD_GIVENS ? 1e-2 : -1;

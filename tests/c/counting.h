@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "check.h"
+#include "defaults.h"
 #include "tsvd/tsvd.h"
 
 struct counting {
@@ -71,7 +72,7 @@ UNUSED static tsvd_handle *
 counting_handle(struct counting *c, int threads)
 {
     const tsvd_allocator allocator = counting_allocator(c);
-    tsvd_config config = tsvd_config_default();
+    tsvd_config config = default_config();
     tsvd_handle *handle = NULL;
     tsvd_error error;
 

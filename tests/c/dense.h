@@ -73,7 +73,7 @@ UNUSED static tsvd_status
 solve_dense(tsvd_handle *handle, struct dense *w, const tsvd_options *options, tsvd_info *info,
             tsvd_error *error)
 {
-    tsvd_options own = options != NULL ? *options : tsvd_options_default();
+    tsvd_options own = options != NULL ? *options : default_options();
 
     own.first = w->first;
     own.count = w->k;

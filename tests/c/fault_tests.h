@@ -143,7 +143,7 @@ works(tsvd_handle *handle, struct trial *t, const char *what)
 static struct trial
 trial_begin(tsvd_handle *handle, tsvd_method method, int64_t n, int64_t matrices, int vectors)
 {
-    struct trial t = {make_work(DTYPE, n, matrices), tsvd_options_default(), NULL};
+    struct trial t = {make_work(DTYPE, n, matrices), default_options(), NULL};
 
     t.w.vectors = vectors;
     t.options.method = method;
@@ -217,7 +217,7 @@ check_stuck_leaves(tsvd_handle *handle, struct trial *t, int64_t first, int64_t 
     }
     kernels.qr_lanes = stuck_sweep;
     for (int i = 0; i < times; i++) {
-        fails(handle, t, TSVD_ERR_NO_CONVERGENCE, t->w.matrices > 1 ? first : -1, &error);
+        fails(handle, t, TSVD_ERR_NO_CONVERGENCE, first, &error);
     }
     CHECK(strstr(error.text, "leaf") != NULL && strstr(error.advice, "QR") != NULL, "\"%s\" \"%s\"",
           error.text, error.advice);
@@ -256,7 +256,7 @@ static void
 test_stuck_hints(void)
 {
     tsvd_handle *handle = faulty_handle(1);
-    struct trial t = {make_work(DTYPE, 20, 40), tsvd_options_default(), NULL};
+    struct trial t = {make_work(DTYPE, 20, 40), default_options(), NULL};
 
     t.w.vectors = 0;
     t.options.method = TSVD_METHOD_BISECT;
@@ -284,7 +284,7 @@ test_bounded_sweeps(void)
 
         for (int m = 0; m < 3; m++) {
             for (int64_t first = 0; first < 11; first += 5) {
-                struct trial t = {make_work(DTYPE, orders[m], 12), tsvd_options_default(), NULL};
+                struct trial t = {make_work(DTYPE, orders[m], 12), default_options(), NULL};
                 tsvd_error error;
 
                 for (int64_t i = 0; i < first * (t.w.n - 1); i++) {
@@ -452,7 +452,7 @@ test_defects(void)
         struct trial t = trial_begin(handle, TSVD_METHOD_TWISTED, orders[i], 1, 1);
         struct trial dc = trial_begin(handle, TSVD_METHOD_DC, orders[i], 1, 1);
         int64_t found = 0;
-        tsvd_info info;
+        tsvd_info info = TSVD_INFO_INIT;
         tsvd_error error;
 
         CHECK(solve_on(handle, &t.w, &t.options, &info, &error) == TSVD_OK && info.refused == 0 &&
@@ -477,7 +477,7 @@ test_defects(void)
         match_results(&dc, "after a defect");
         dc.options.fallback = 0;
         atomic_store(&planted, 0);
-        fails(handle, &dc, TSVD_ERR_NO_CONVERGENCE, -1, &error);
+        fails(handle, &dc, TSVD_ERR_NO_CONVERGENCE, 0, &error);
         mend_kernels();
         works(handle, &t, "after defects");
         trial_end(&t);

@@ -66,8 +66,8 @@ GEMM(sgemm_64, float, int64_t)
 static tsvd_blas
 plain_blas(int integer_bytes)
 {
-    const tsvd_blas narrow = {.dgemm32 = dgemm_32, .sgemm32 = sgemm_32};
-    const tsvd_blas wide = {.dgemm64 = dgemm_64, .sgemm64 = sgemm_64};
+    const tsvd_blas narrow = {.size = sizeof(tsvd_blas), .dgemm32 = dgemm_32, .sgemm32 = sgemm_32};
+    const tsvd_blas wide = {.size = sizeof(tsvd_blas), .dgemm64 = dgemm_64, .sgemm64 = sgemm_64};
 
     return integer_bytes == 4 ? narrow : wide;
 }

@@ -5,6 +5,7 @@
 #define TSVD_TESTS_PROBLEM_H
 
 #include "check.h"
+#include "defaults.h"
 #include "tsvd/tsvd.h"
 
 static const tsvd_dtype dtypes[] = {TSVD_FLOAT64, TSVD_FLOAT32};
@@ -117,7 +118,7 @@ solve_on(tsvd_handle *handle, const struct work *w, const tsvd_options *options,
          tsvd_error *error)
 {
     const struct arrays a = arrays_of(w);
-    tsvd_options own = options != NULL ? *options : tsvd_options_default();
+    tsvd_options own = options != NULL ? *options : default_options();
 
     own.first = w->first;
     own.count = w->k;

@@ -29,7 +29,7 @@ static atomic_int begun;
 static tsvd_handle *
 make_handle(int threads)
 {
-    tsvd_config config = tsvd_config_default();
+    tsvd_config config = default_config();
     tsvd_handle *handle = NULL;
 
     config.threads = threads;
@@ -65,7 +65,7 @@ same_results(const struct work *a, const struct work *b)
 static tsvd_status
 make_call(tsvd_handle *handle, const struct work *w, tsvd_method method)
 {
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = default_options();
     tsvd_error error;
 
     options.method = method;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "defaults.h"
 #include "plain_blas.h"
 
 /* C = alpha op(A) op(B) + beta C of complex numbers, by columns.  "C" is the conjugate transpose; ~
@@ -116,7 +117,7 @@ test_svd(tsvd_handle *handle, tsvd_dtype dtype, int64_t m, int64_t n, tsvd_metho
     void *Vh = random_numbers(dtype, k * n), *S = allocate((size_t)k * tsvd_dtype_size(real));
     const tsvd_array a_array = array_of(a, dtype, m, n), S_array = array_of(S, real, k, -1);
     const tsvd_array U_array = array_of(U, dtype, m, k), Vh_array = array_of(Vh, dtype, k, n);
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = default_options();
     double norm = 0, rest = 0;
     tsvd_error error;
 
@@ -161,7 +162,7 @@ test_inverse(tsvd_handle *handle, tsvd_dtype dtype, int64_t n, int refine)
     void *a = random_numbers(dtype, n * n), *X = random_numbers(dtype, n * n);
     const tsvd_array a_array = array_of(a, dtype, n, n), X_array = array_of(X, dtype, n, n);
     const double eps = dtype == TSVD_COMPLEX128 ? DBL_EPSILON : FLT_EPSILON;
-    tsvd_inverse_info info;
+    tsvd_inverse_info info = TSVD_INVERSE_INFO_INIT;
     tsvd_error error;
     double off = 0;
 
@@ -191,7 +192,7 @@ test_refused(void)
 {
     double complex a[6] = {1, I, 2, 3, 4 * I, 5}, U[4], Vh[6];
     double S[2];
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = default_options();
     const int64_t two = 2, one = 1;
     const tsvd_array a_array = array_of(a, TSVD_COMPLEX128, 2, 3);
     const tsvd_array U_array = array_of(U, TSVD_COMPLEX128, 2, 2);

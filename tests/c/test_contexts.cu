@@ -45,7 +45,7 @@ current_device(void)
 static tsvd_handle *
 make_handle(int device)
 {
-    tsvd_config config = tsvd_config_default();
+    tsvd_config config = default_config();
     tsvd_handle *handle = NULL;
     tsvd_error error;
 

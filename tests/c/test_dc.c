@@ -16,7 +16,7 @@
 static tsvd_options
 dc_options(void)
 {
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = default_options();
 
     options.method = TSVD_METHOD_DC;
     return options;
@@ -29,7 +29,7 @@ needs_blas(const tsvd_options *options, int64_t n)
     const int64_t off = n - 1;
     const tsvd_array d = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 1, &n);
     const tsvd_array e = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 1, &off);
-    tsvd_plan plan;
+    tsvd_plan plan = TSVD_PLAN_INIT;
 
     (void)tsvd_make_plan(cpu(), &d, &e, options, 1, &plan, NULL);
     return plan.needs_blas;
@@ -40,8 +40,8 @@ static void
 test_without_blas(void)
 {
     struct work w = make_work(TSVD_FLOAT64, BLAS_ORDER + 1, 1);
-    tsvd_options options = tsvd_options_default();
-    tsvd_info info;
+    tsvd_options options = default_options();
+    tsvd_info info = TSVD_INFO_INIT;
     tsvd_error error;
 
     if (tsvd_has_blas()) {
@@ -77,7 +77,7 @@ test_orders(void)
                 const int64_t n = orders[i];
                 struct work w = make_work(dtypes[t], n, 2);
                 tsvd_options options = dc_options();
-                tsvd_info info;
+                tsvd_info info = TSVD_INFO_INIT;
                 tsvd_error error;
 
                 options.lower = lower;
@@ -104,7 +104,7 @@ test_small_matrices_use_no_blas(void)
     for (int64_t n = 33; n <= BLAS_ORDER; n = n < 100 ? n + 31 : n + 209) {
         struct work w = make_work(TSVD_FLOAT64, n, 1);
         tsvd_options options = dc_options();
-        tsvd_info info;
+        tsvd_info info = TSVD_INFO_INIT;
         tsvd_error error;
 
         CHECK(needs_blas(&options, n) == 0, "n = %lld", (long long)n);
@@ -162,7 +162,7 @@ survivors(double alpha, double beta, double right, double eps)
     enum { N = 64, CENTER = 31 };
     struct work w = make_work(TSVD_FLOAT64, N, 1);
     tsvd_options options = dc_options();
-    tsvd_info info = {0};
+    tsvd_info info = TSVD_INFO_INIT;
     double *d = w.d, *e = w.e;
 
     for (int i = 0; i < N; i++) {
@@ -229,7 +229,7 @@ test_everything_deflates(void)
             for (int kind = 0; kind < 3; kind++) {
                 struct work w = make_work(dtypes[t], orders[o], 1);
                 tsvd_options options = dc_options();
-                tsvd_info info;
+                tsvd_info info = TSVD_INFO_INIT;
 
                 for (int64_t i = 0; i < orders[o]; i++) {
                     if (kind < 2) {

@@ -16,7 +16,7 @@ static void
 check_stages(tsvd_handle *handle, tsvd_dtype dtype, int64_t m, int64_t n, int64_t matrices,
              int full, int stages)
 {
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = default_options();
     struct dense w = make_dense(dtype, m, n, matrices, full);
     void *values = allocate((size_t)(matrices * w.k) * size_of(dtype));
     tsvd_error error;
@@ -81,7 +81,7 @@ static void
 test_two_stages(void)
 {
     const int64_t sizes[] = {1, 2, 31, 33, 65, 100};
-    tsvd_config config = tsvd_config_default();
+    tsvd_config config = default_config();
     tsvd_handle *handle = NULL;
     tsvd_error error;
 
@@ -159,7 +159,7 @@ static void
 test_kinds(void)
 {
     struct dense w = make_dense(TSVD_FLOAT64, 5, 4, 3, 0);
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = default_options();
     tsvd_handle *handle = NULL;
     double *a = w.a;
     tsvd_error error;
@@ -350,7 +350,7 @@ test_progress(void)
 {
     struct dense w = make_dense(TSVD_FLOAT64, 300, 300, 2, 0);
     struct telling telling = {0, 0, 0};
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = default_options();
     tsvd_handle *handle = NULL;
     tsvd_error error;
 
@@ -373,11 +373,11 @@ static void
 check_plan(tsvd_method method, int64_t m, int64_t n, int64_t matrices, int threads)
 {
     struct counting counting = {.refuse = 0};
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = default_options();
     tsvd_handle *handle = counting_handle(&counting, threads);
     struct dense w = make_dense(TSVD_FLOAT64, m, n, matrices, 0);
     const long long before = atomic_load(&counting.bytes);
-    tsvd_plan plan;
+    tsvd_plan plan = TSVD_PLAN_INIT;
     tsvd_error error;
 
     options.method = method;
@@ -414,11 +414,11 @@ static void
 test_arguments(void)
 {
     struct dense w = make_dense(TSVD_FLOAT64, 4, 3, 1, 0);
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = default_options();
     tsvd_handle *handle = NULL;
     tsvd_reduction *reduction = NULL;
     tsvd_array bad;
-    tsvd_plan plan;
+    tsvd_plan plan = TSVD_PLAN_INIT;
     tsvd_error error;
 
     CHECK(tsvd_create(NULL, &handle, &error) == TSVD_OK, "%s", error.text);
@@ -465,7 +465,7 @@ test_arguments(void)
           "%s", error.text);
     options.lower = 1;
     CHECK(solve_dense(handle, &w, &options, NULL, &error) == TSVD_ERR_ARGUMENT, "lower");
-    options = tsvd_options_default();
+    options = default_options();
     options.method = TSVD_METHOD_JACOBI;
     options.eps = 1;
     CHECK(solve_dense(handle, &w, &options, NULL, &error) == TSVD_ERR_ARGUMENT &&

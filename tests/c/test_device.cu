@@ -53,7 +53,7 @@ counted_release(void *arg, void *p, void *stream)
 static tsvd_handle *
 make_handle(void *stream, const tsvd_allocator *allocator)
 {
-    tsvd_config config = tsvd_config_default();
+    tsvd_config config = default_config();
     tsvd_handle *handle = NULL;
     tsvd_error error;
 
@@ -168,7 +168,7 @@ test_spaces(tsvd_handle *handle)
             for (int i = 0; i < 8; i++) {
                 const int vectors = i & 1 && methods[m] != TSVD_METHOD_BISECT, part = i >> 1 & 1;
                 struct work w = make_work(dtypes[i >> 2], orders[o], i % 3 == 0 ? 1 : 5);
-                tsvd_options options = tsvd_options_default();
+                tsvd_options options = default_options();
                 struct sizes bytes;
                 void *L, *s, *R;
                 tsvd_error error;
@@ -273,8 +273,8 @@ test_workspace(void)
             for (int i = 0; i < 4; i++) {
                 struct work w = make_work(dtypes[i & 1], orders[o], i & 2 ? 9 : 1);
                 struct arrays a = arrays_of(&w);
-                tsvd_options options = tsvd_options_default();
-                tsvd_plan plan;
+                tsvd_options options = default_options();
+                tsvd_plan plan = TSVD_PLAN_INIT;
                 tsvd_error error;
 
                 options.method = methods[m];
@@ -378,7 +378,7 @@ test_refusals(tsvd_handle *handle)
     struct work w = make_work(TSVD_FLOAT64, 5, 1);
     struct arrays a = arrays_of(&w);
     void *d = on_device(w.d, sizes_of(&w).d), *e = on_device(w.e, sizes_of(&w).e);
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = default_options();
     int64_t first, count;
     tsvd_error error;
 

@@ -97,7 +97,7 @@ test_calls(void)
                 struct work w = draw(dtypes[t], n);
                 const size_t bytes = (size_t)(w.matrices * n * (2 * n + 1)) * size_of(w.dtype);
                 char *expected = allocate(bytes), *found = allocate(bytes);
-                tsvd_options options = tsvd_options_default();
+                tsvd_options options = default_options();
 
                 options.method = methods[m];
                 w.vectors = methods[m] != TSVD_METHOD_BISECT;
@@ -209,7 +209,7 @@ static void
 test_check(void)
 {
     struct work w = draw(TSVD_FLOAT64, MOST);
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = default_options();
     struct state after;
     fenv_t outer;
 

@@ -20,7 +20,7 @@ static tsvd_status
 create(tsvd_handle **handle, tsvd_error *error)
 {
     const tsvd_allocator allocator = {faults_allocate, faults_release, NULL};
-    tsvd_config config = tsvd_config_default();
+    tsvd_config config = default_config();
 
     config.device = 0;
     config.threads = 1; /* the calls come in the same order each time */
@@ -273,7 +273,7 @@ test_call(tsvd_dtype dtype, struct call_shape shape)
     memset(&t, 0, sizeof(t));
     CHECK(create(&t.handle, &error) == TSVD_OK, "%s", error.text);
     t.call = make_call(dtype, shape);
-    t.call.options = tsvd_options_default();
+    t.call.options = default_options();
     t.call.options.method = shape.method;
     t.call.options.dense_stages = shape.stages;
     t.call.options.eps = shape.method == TSVD_METHOD_GIVENS ? 0.1 : -1;

@@ -18,7 +18,7 @@ test_results(void)
     for (int kind = 0; kind < 48; kind++) {
         struct inverses w = make_inverses(dtypes[kind >> 1 & 1], orders[kind >> 3],
                                           counts[kind >> 2 & 1], kind & 1);
-        tsvd_inverse_info info;
+        tsvd_inverse_info info = TSVD_INVERSE_INFO_INIT;
         tsvd_error error;
 
         use_blas(handle, kind % 3 == 0 ? 4 : 8);
@@ -38,9 +38,9 @@ static void
 test_found(void)
 {
     struct inverses w = make_inverses(TSVD_FLOAT64, 3, 4, 0);
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = default_options();
     tsvd_handle *handle = NULL;
-    tsvd_inverse_info info;
+    tsvd_inverse_info info = TSVD_INVERSE_INFO_INIT;
     tsvd_error error;
 
     CHECK(tsvd_create(NULL, &handle, NULL) == TSVD_OK, "a handle");
@@ -71,7 +71,7 @@ test_arguments(void)
     struct inverses w = make_inverses(TSVD_FLOAT64, 4, 2, 1);
     tsvd_handle *handle = NULL;
     tsvd_array bad = w.a_array;
-    tsvd_plan plan;
+    tsvd_plan plan = TSVD_PLAN_INIT;
     tsvd_error error;
 
     CHECK(tsvd_create(NULL, &handle, NULL) == TSVD_OK, "a handle");
@@ -116,7 +116,7 @@ check_plan(tsvd_dtype dtype, int64_t n, int64_t matrices, int refine, int thread
     tsvd_handle *handle = counting_handle(&counting, threads);
     struct inverses w = make_inverses(dtype, n, matrices, refine);
     const long long before = atomic_load(&counting.bytes);
-    tsvd_plan plan;
+    tsvd_plan plan = TSVD_PLAN_INIT;
     tsvd_error error;
 
     use_blas(handle, 8);
@@ -154,7 +154,7 @@ test_growth(void)
     for (int kind = 0; kind < 12; kind++) {
         struct inverses w = make_inverses(
             dtypes[kind & 1], (const int64_t[]){40, 100, 150}[kind >> 2], 3, kind >> 1 & 1);
-        tsvd_inverse_info info;
+        tsvd_inverse_info info = TSVD_INVERSE_INFO_INIT;
         tsvd_error error;
 
         fill_growing(&w, 0);
@@ -175,7 +175,7 @@ test_range(tsvd_dtype dtype, int64_t n, int step, int most)
 {
     struct inverses w = make_inverses(dtype, n, 1, 1);
     tsvd_handle *handle = NULL;
-    tsvd_inverse_info info;
+    tsvd_inverse_info info = TSVD_INVERSE_INFO_INIT;
     tsvd_error error;
 
     CHECK(tsvd_create(NULL, &handle, NULL) == TSVD_OK, "a handle");

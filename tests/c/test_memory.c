@@ -26,7 +26,7 @@ create(int threads, tsvd_handle **handle, tsvd_error *error)
 {
     const tsvd_allocator allocator = counting_allocator(&counting);
     const tsvd_blas blas = plain_blas(4);
-    tsvd_config config = tsvd_config_default();
+    tsvd_config config = default_config();
 
     config.threads = threads;
     config.host_allocator = &allocator;

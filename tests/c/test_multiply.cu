@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "defaults.h"
 #include "runtime/blas.h"
 #include "runtime/transfer.h"
 
@@ -73,7 +74,7 @@ open_call(tsvd_error *error)
     device->call.error = error;
     device->call.stream = (cudaStream_t)device; /* never used */
 #else
-    tsvd_config config = tsvd_config_default();
+    tsvd_config config = default_config();
 
     config.device = 0;
     if (tsvdi_cuda_create(&config, &tsvdi_host_allocator, &device, error) != TSVD_OK ||

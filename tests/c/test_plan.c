@@ -19,8 +19,8 @@ check_call(tsvd_handle *handle, const struct work *w, const tsvd_options *option
     const long long before = atomic_load(&counting.bytes);
     const char *name = tsvd_method_name(options->method);
     tsvd_options own = *options;
-    tsvd_plan plan;
-    tsvd_info info;
+    tsvd_plan plan = TSVD_PLAN_INIT;
+    tsvd_info info = TSVD_INFO_INIT;
     tsvd_error error;
     long long peak;
 
@@ -69,7 +69,7 @@ test_workspace(void)
                 for (int m = 0; m < 5; m++) {
                     for (int vectors = 0; vectors < 2; vectors++) {
                         struct work w;
-                        tsvd_options options = tsvd_options_default();
+                        tsvd_options options = default_options();
 
                         options.method = methods[m];
                         if (methods[m] == TSVD_METHOD_GIVENS && orders[o] > givens_most) {
@@ -100,8 +100,8 @@ test_graded(void)
 {
     tsvd_handle *handle = counting_handle(&counting, 1);
     struct work w = make_work(TSVD_FLOAT64, 150, 1);
-    const tsvd_options options = tsvd_options_default();
-    tsvd_info info;
+    const tsvd_options options = default_options();
+    tsvd_info info = TSVD_INFO_INIT;
 
     for (int64_t i = 0; i < w.n; i++) {
         set(w.dtype, w.d, i, ldexp(get(w.dtype, w.d, i), (int)(-6 * i)));
@@ -136,15 +136,17 @@ no_sgemm(const char *a, const char *b, const int32_t *m, const int32_t *n, const
 static void
 test_too_large_workspace(void)
 {
-    const tsvd_blas blas = {.dgemm32 = no_dgemm, .sgemm32 = no_sgemm};
+    const tsvd_blas blas = {.size = sizeof(tsvd_blas), .dgemm32 = no_dgemm, .sgemm32 = no_sgemm};
     const int64_t n = (int64_t)1 << 32, off = n - 1, one = 1, left[] = {n, 1}, right[] = {1, n};
-    double x = 1;
-    tsvd_array d = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 1, &n);
-    tsvd_array e = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 1, &off);
-    const tsvd_array s = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 1, &one);
-    const tsvd_array L = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 2, left);
-    const tsvd_array R = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 2, right);
-    tsvd_options options = tsvd_options_default();
+    double x[3] = {1, 1, 1};
+    /* nobody writes there */
+    const void *far = (const void *)((uintptr_t)&x[2] + (uintptr_t)n * sizeof *x);
+    tsvd_array d = tsvd_array_of(x, TSVD_HOST, TSVD_FLOAT64, 1, &n);
+    tsvd_array e = tsvd_array_of(x, TSVD_HOST, TSVD_FLOAT64, 1, &off);
+    const tsvd_array s = tsvd_array_of(x + 1, TSVD_HOST, TSVD_FLOAT64, 1, &one);
+    const tsvd_array L = tsvd_array_of(x + 2, TSVD_HOST, TSVD_FLOAT64, 2, left);
+    const tsvd_array R = tsvd_array_of(far, TSVD_HOST, TSVD_FLOAT64, 2, right);
+    tsvd_options options = default_options();
     tsvd_handle *handle = counting_handle(&counting, 1);
     tsvd_error error;
 
@@ -171,14 +173,14 @@ test_zero_strides(void)
             const int64_t n = ((int64_t)1 << power) / part, off = n - 1;
             tsvd_array d = tsvd_array_of(x, TSVD_HOST, TSVD_FLOAT64, 1, &n);
             tsvd_array e = tsvd_array_of(x, TSVD_HOST, TSVD_FLOAT64, 1, &off);
-            tsvd_array s = tsvd_array_of(x, TSVD_HOST, TSVD_FLOAT64, 1, &n);
+            tsvd_array s = tsvd_array_of(x + 1, TSVD_HOST, TSVD_FLOAT64, 1, &n);
             int64_t first, count;
 
             d.strides[0] = e.strides[0] = 0;
             for (int m = 0; m < 4; m++) {
                 for (int k = 0; k < 2; k++) { /* all values, or one */
                     const int64_t one = 1;
-                    tsvd_options options = tsvd_options_default();
+                    tsvd_options options = default_options();
 
                     options.method = methods[m];
                     options.count = k == 0 ? -1 : 1;
@@ -201,7 +203,7 @@ test_zero_strides(void)
 static void
 test_more_than_the_memory(void)
 {
-    const tsvd_blas blas = {.dgemm32 = no_dgemm, .sgemm32 = no_sgemm};
+    const tsvd_blas blas = {.size = sizeof(tsvd_blas), .dgemm32 = no_dgemm, .sgemm32 = no_sgemm};
     const int64_t n = (int64_t)1 << 19, off = n - 1, one = 1, left[] = {n, 1}, right[] = {1, n};
     double x = 1, *vectors = allocate(2 * (size_t)n * sizeof *vectors);
     tsvd_array d = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 1, &n);
@@ -210,7 +212,7 @@ test_more_than_the_memory(void)
     const tsvd_array s = tsvd_array_of(&value, TSVD_HOST, TSVD_FLOAT64, 1, &one);
     const tsvd_array L = tsvd_array_of(vectors, TSVD_HOST, TSVD_FLOAT64, 2, left);
     const tsvd_array R = tsvd_array_of(vectors + n, TSVD_HOST, TSVD_FLOAT64, 2, right);
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = default_options();
     tsvd_handle *handle = NULL;
     tsvd_error error;
 
@@ -233,9 +235,9 @@ static void
 test_extremes(void)
 {
     const int64_t sizes[][2] = {{INT64_MAX, 1}, {INT64_MAX / 2, 7}, {1, INT64_MAX}, {1 << 30, 1}};
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = default_options();
     tsvd_array d, e;
-    tsvd_plan plan;
+    tsvd_plan plan = TSVD_PLAN_INIT;
     tsvd_error error;
 
     for (int i = 0; i < 4; i++) {

@@ -32,11 +32,11 @@ compare_bidiagonal(tsvd_dtype dtype, int64_t n, int64_t matrices, int vectors, i
 {
     struct work w = make_work(dtype, n, matrices), other = make_work(dtype, n, matrices);
     const int64_t off = n > 0 ? n - 1 : 0;
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = default_options();
     tsvd_prepared *prepared = NULL;
-    tsvd_plan plan, expected;
+    tsvd_plan plan = TSVD_PLAN_INIT, expected = TSVD_PLAN_INIT;
     struct arrays a;
-    tsvd_info info;
+    tsvd_info info = TSVD_INFO_INIT;
     tsvd_error error;
 
     w.vectors = vectors;
@@ -91,7 +91,7 @@ compare_dense(tsvd_handle *handle, tsvd_dtype dtype, int64_t m, int64_t n, int64
 {
     struct dense w = make_dense(dtype, m, n, matrices, full);
     struct dense other = make_dense(dtype, m, n, matrices, full);
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = default_options();
     tsvd_prepared *prepared = NULL;
     tsvd_error error;
 
@@ -137,7 +137,7 @@ test_inverse(tsvd_handle *handle)
             struct inverses w = make_inverses(dtypes[t], n, matrices, refine);
             struct inverses other = make_inverses(dtypes[t], n, matrices, refine);
             tsvd_prepared *prepared = NULL;
-            tsvd_inverse_info info, other_info;
+            tsvd_inverse_info info = TSVD_INVERSE_INFO_INIT, other_info = TSVD_INVERSE_INFO_INIT;
             tsvd_error error;
 
             CHECK(tsvd_inverse_prepare(handle, &w.a_array, NULL, refine, TSVD_HOST, NULL, &prepared,
@@ -235,10 +235,10 @@ test_errors(tsvd_handle *handle)
     struct work w = make_work(TSVD_FLOAT64, 6, 1);
     struct dense m = make_dense(TSVD_FLOAT64, 6, 4, 1, 0);
     const struct arrays a = arrays_of(&w);
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = default_options();
     tsvd_prepared *prepared = NULL, *dense = NULL, *none = NULL;
     size_t *small = allocate(sizeof *small);
-    tsvd_plan plan;
+    tsvd_plan plan = TSVD_PLAN_INIT;
     tsvd_error error;
 
     none = (tsvd_prepared *)(void *)&w;
@@ -268,7 +268,7 @@ test_errors(tsvd_handle *handle)
     CHECK(tsvd_prepare(cpu(), &a.d, &a.e, &options, 1, TSVD_HOST, NULL, &none, &error) ==
               TSVD_ERR_ARGUMENT,
           "too many values");
-    options = tsvd_options_default();
+    options = default_options();
     options.method = TSVD_METHOD_BISECT;
     CHECK(tsvd_prepare(cpu(), &a.d, &a.e, &options, 1, TSVD_HOST, NULL, &none, &error) ==
                   TSVD_ERR_ARGUMENT &&
@@ -366,7 +366,7 @@ test_too_large(tsvd_handle *handle)
     tsvd_array d = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 2, d_shape);
     tsvd_array e = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 2, e_shape);
     tsvd_prepared *prepared = NULL;
-    tsvd_plan plan;
+    tsvd_plan plan = TSVD_PLAN_INIT;
     tsvd_error error;
 
     memset(d.strides, 0, sizeof d.strides);
@@ -381,7 +381,7 @@ test_too_large(tsvd_handle *handle)
     for (size_t i = 0; i < sizeof orders / sizeof orders[0]; i++) {
         for (int method = 0; method < 2; method++) {
             tsvd_array a = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 3, orders[i]);
-            tsvd_options options = tsvd_options_default();
+            tsvd_options options = default_options();
 
             options.method = method ? TSVD_METHOD_JACOBI : TSVD_METHOD_AUTO;
             memset(a.strides, 0, sizeof a.strides);
@@ -408,7 +408,7 @@ test_no_memory(tsvd_handle *handle)
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         for (int method = 0; method < 2; method++) {
             tsvd_array a = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 3, shapes[i]);
-            tsvd_options options = tsvd_options_default();
+            tsvd_options options = default_options();
             tsvd_prepared *prepared = NULL;
 
             options.method = method ? TSVD_METHOD_JACOBI : TSVD_METHOD_AUTO;
@@ -438,7 +438,7 @@ test_trim(void)
     struct dense m = make_dense(TSVD_FLOAT64, 8, 8, 1, 0);
     struct counting counting = {0};
     tsvd_allocator allocator = counting_allocator(&counting);
-    tsvd_config config = tsvd_config_default();
+    tsvd_config config = default_config();
     tsvd_prepared *prepared = NULL;
     tsvd_handle *handle = NULL;
     tsvd_error error;

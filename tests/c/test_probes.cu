@@ -104,10 +104,10 @@ static void
 check_order(tsvd_handle *handle, int64_t n, int lower)
 {
     struct work w = separated(n);
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = default_options();
     const double tolerance = 2 * (double)(n + 8) * eps_of(dtype) * (double)n;
     int64_t found = 0;
-    tsvd_info info;
+    tsvd_info info = TSVD_INFO_INIT;
     tsvd_error error;
 
     options.method = TSVD_METHOD_TWISTED;
@@ -141,7 +141,7 @@ main(void)
     /* around the limits of the kernel for small matrices, and one whose chains are in pieces */
     const int64_t orders[] = {20, PROBE_SMALL_ORDER, PROBE_SMALL_ORDER + 1, 300,
                               VALUES_SMALL_ORDER + 76};
-    tsvd_config config = tsvd_config_default();
+    tsvd_config config = default_config();
     tsvd_handle *handle = NULL;
     tsvd_error error;
     int count;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "defaults.h"
 #include "tsvd/tsvd.h"
 
 enum { SKIPPED = 77, BYTES = 1 << 20 };
@@ -29,7 +30,7 @@ wait_kernel(long long ticks)
 static tsvd_handle *
 make_handle(const tsvd_allocator *allocator)
 {
-    tsvd_config config = tsvd_config_default();
+    tsvd_config config = default_config();
     tsvd_handle *handle = NULL;
     tsvd_error error;
 
@@ -220,7 +221,7 @@ test_addresses(void)
     tsvd_array a = tsvd_array_of(at, TSVD_CUDA, TSVD_COMPLEX128, 2, shape), b = a;
     tsvd_array x = tsvd_array_of(odd, TSVD_CUDA, TSVD_COMPLEX128, 2, shape), none = x;
     tsvd_prepared *prepared = NULL;
-    tsvd_plan plan;
+    tsvd_plan plan = TSVD_PLAN_INIT;
     tsvd_error error;
 
     CHECK(cudaMemset(at, 0, 1024) == cudaSuccess, "zeros");

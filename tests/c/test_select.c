@@ -162,7 +162,7 @@ static void
 test_refusals(void)
 {
     struct work w = make_work(TSVD_FLOAT64, 3, 1), single = make_work(TSVD_FLOAT64, 1, 1);
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = default_options();
     struct arrays a;
     tsvd_error error;
     int64_t first, k;

@@ -19,8 +19,8 @@ test_small_orders(void)
             for (int64_t n = 0; n < MAX_ORDER; n++) {
                 for (int lower = 0; lower < 2; lower++) {
                     struct work w = make_work(dtypes[t], n, 20);
-                    tsvd_options options = tsvd_options_default();
-                    tsvd_info info;
+                    tsvd_options options = default_options();
+                    tsvd_info info = TSVD_INFO_INIT;
                     tsvd_error error;
                     tsvd_status status;
                     double tolerance = 4 * (double)(n + 8) * eps_of(dtypes[t]);
@@ -55,7 +55,7 @@ test_values(void)
         for (int m = 0; m < 3; m++) {
             for (int64_t n = 1; n < 40; n = n < MAX_ORDER ? n + 1 : 2 * n) {
                 struct work w = make_work(dtypes[t], n, 1);
-                tsvd_options options = tsvd_options_default();
+                tsvd_options options = default_options();
                 long double d[40], e[40];
                 long double slack = (4 + (long double)n / 64) * eps_of(dtypes[t]);
 
@@ -177,9 +177,9 @@ test_extra_column(void)
             const tsvd_array R = tsvd_array_of(right, TSVD_HOST, TSVD_FLOAT64, 2, r_shape);
             const tsvd_array values = tsvd_array_of(s, TSVD_HOST, TSVD_FLOAT64, 1, order);
             const tsvd_array wrong = tsvd_array_of(right, TSVD_HOST, TSVD_FLOAT64, 2, l_shape);
-            tsvd_options options = tsvd_options_default();
+            tsvd_options options = default_options();
             tsvd_prepared *prepared = NULL;
-            tsvd_plan plan;
+            tsvd_plan plan = TSVD_PLAN_INIT;
             tsvd_error error;
 
             options.lower = lower;
@@ -236,13 +236,14 @@ static void
 test_nothing_to_do(void)
 {
     const int64_t none = 0, one = 1, empty[] = {3, 0, 1000}, off[] = {3, 0, 999};
-    double x = 1;
+    double x = 1, value = 0;
     tsvd_array d = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 1, &none), s = d, e;
 
     CHECK(tsvd_svd(cpu(), &d, NULL, NULL, NULL, &s, NULL, NULL, NULL) == TSVD_OK, "n = 0");
     CHECK(tsvd_svd(cpu(), &d, &d, NULL, NULL, &s, NULL, NULL, NULL) == TSVD_OK, "n = 0, with e");
-    d = s = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 1, &one);
-    CHECK(tsvd_svd(cpu(), &d, NULL, NULL, NULL, &s, NULL, NULL, NULL) == TSVD_OK && x == 1,
+    d = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 1, &one);
+    s = tsvd_array_of(&value, TSVD_HOST, TSVD_FLOAT64, 1, &one);
+    CHECK(tsvd_svd(cpu(), &d, NULL, NULL, NULL, &s, NULL, NULL, NULL) == TSVD_OK && value == 1,
           "n = 1, e is NULL");
     d = s = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 3, empty);
     e = tsvd_array_of(NULL, TSVD_HOST, TSVD_FLOAT64, 3, off);
@@ -260,7 +261,7 @@ struct call {
 static struct call
 call_of(const struct work *w)
 {
-    struct call c = {.handle = cpu(), .a = arrays_of(w), .options = tsvd_options_default()};
+    struct call c = {.handle = cpu(), .a = arrays_of(w), .options = default_options()};
 
     return c;
 }
@@ -371,7 +372,7 @@ test_bad_arguments(void)
 static void
 test_handles(void)
 {
-    const tsvd_blas half = {.dgemm32 = NULL};
+    const tsvd_blas half = TSVD_BLAS_INIT;
     const tsvd_allocator none = {NULL, NULL, NULL};
     tsvd_handle *handle = cpu();
     tsvd_config config;
@@ -379,7 +380,7 @@ test_handles(void)
 
 #define REFUSED(change)                                                                            \
     do {                                                                                           \
-        config = tsvd_config_default();                                                            \
+        config = default_config();                                                                 \
         change;                                                                                    \
         CHECK(tsvd_create(&config, &handle, &error) == TSVD_ERR_ARGUMENT, #change);                \
         CHECK(handle == NULL && strlen(error.text) > 10, "%s: \"%s\"", #change, error.text);       \
@@ -418,7 +419,7 @@ test_nonfinite(void)
         for (int i = 0; i < 3; i++) {
             for (int in_e = 0; in_e < 2; in_e++) {
                 struct work w = make_work(dtypes[t], 4, 3);
-                tsvd_options options = tsvd_options_default();
+                tsvd_options options = default_options();
                 struct call c;
                 tsvd_error error;
 
@@ -467,7 +468,7 @@ test_no_convergence(void)
 
     for (int m = 0; m < 2; m++) {
         struct work w = slow_work(200, 2);
-        tsvd_options options = tsvd_options_default();
+        tsvd_options options = default_options();
         tsvd_error error = {.text = ""};
 
         options.method = methods[m];
@@ -508,7 +509,7 @@ test_interruption(void)
 
     for (int m = 0; m < 3; m++) {
         struct work w = slow_work(n, 1);
-        tsvd_options options = tsvd_options_default();
+        tsvd_options options = default_options();
         struct asked asked = {.stop_at = 2, .in_range = 1, .rising = 1};
         tsvd_status status;
 
@@ -548,7 +549,7 @@ test_threads_change_no_bit(void)
     const int64_t n = 150;
     const size_t bytes = (size_t)(n * n) * sizeof(double);
     struct work w = make_work(TSVD_FLOAT64, n, 2);
-    tsvd_options options = tsvd_options_default();
+    tsvd_options options = default_options();
     void *L = allocate(2 * bytes), *R = allocate(2 * bytes);
 
     for (int threads = 1; threads <= 3; threads++) {

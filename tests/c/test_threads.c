@@ -251,7 +251,7 @@ locked_product(const char *transa, const char *transb, const int32_t *m, const i
 static void
 multiply_once(void)
 {
-    const tsvd_blas blas = {.dgemm32 = locked_product};
+    const tsvd_blas blas = {.size = sizeof(tsvd_blas), .dgemm32 = locked_product};
     const double a = 1, b = 1;
     double c = 0;
 

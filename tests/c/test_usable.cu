@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "check.h"
+#include "defaults.h"
 #include "runtime/usable.h"
 
 static void
@@ -89,7 +90,7 @@ test_judgements(void)
 static void
 test_beyond(void)
 {
-    tsvd_config config = tsvd_config_default();
+    tsvd_config config = default_config();
     tsvd_handle *handle = NULL;
     tsvd_cuda_device device;
     tsvd_error error;

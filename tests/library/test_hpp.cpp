@@ -25,29 +25,33 @@ namespace
 using doubles = std::vector<double>;
 using floats = std::vector<float>;
 
+/* With its own text, which C++14 wants. */
+#define STATIC_ASSERT(...) static_assert((__VA_ARGS__), #__VA_ARGS__)
+
 /* Input takes const and non-const containers, output those that can be written; of its own type. */
-template <class T, class From> constexpr bool takes = std::is_convertible_v<From, tsvd::array<T>>;
-static_assert(takes<const double, doubles &> && takes<const double, const doubles &>);
-static_assert(takes<const double, doubles>);
-static_assert(takes<double, doubles &> && !takes<double, const doubles &> &&
+template <class T, class From>
+constexpr bool takes = std::is_convertible<From, tsvd::array<T>>::value;
+STATIC_ASSERT(takes<const double, doubles &> &&takes<const double, const doubles &>);
+STATIC_ASSERT(takes<const double, doubles>);
+STATIC_ASSERT(takes<double, doubles &> && !takes<double, const doubles &> &&
               !takes<double, doubles>);
-static_assert(takes<const double, const std::array<double, 3> &> && takes<float, float (&)[3]>);
-static_assert(takes<const double, tsvd::array<double>> &&
+STATIC_ASSERT(takes<const double, const std::array<double, 3> &> &&takes<float, float (&)[3]>);
+STATIC_ASSERT(takes<const double, tsvd::array<double>> &&
               !takes<double, tsvd::array<const double>>);
-static_assert(!takes<const double, floats &> && !takes<const float, doubles &>);
-static_assert(!takes<const float, tsvd::array<double>> && !takes<const double, double *>);
+STATIC_ASSERT(!takes<const double, floats &> && !takes<const float, doubles &>);
+STATIC_ASSERT(!takes<const float, tsvd::array<double>> && !takes<const double, double *>);
 #if __cplusplus >= 202002L
-static_assert(takes<const double, std::span<const double>> && takes<double, std::span<double>>);
-static_assert(!takes<double, std::span<const double>> && takes<double, std::span<double, 3> &>);
+STATIC_ASSERT(takes<const double, std::span<const double>> &&takes<double, std::span<double>>);
+STATIC_ASSERT(!takes<double, std::span<const double>> && takes<double, std::span<double, 3> &>);
 #endif
 
 /* A handle has one owner. */
-static_assert(std::is_nothrow_move_constructible_v<tsvd::handle>);
-static_assert(std::is_nothrow_move_assignable_v<tsvd::handle>);
-static_assert(!std::is_copy_constructible_v<tsvd::handle>);
+STATIC_ASSERT(std::is_nothrow_move_constructible<tsvd::handle>::value);
+STATIC_ASSERT(std::is_nothrow_move_assignable<tsvd::handle>::value);
+STATIC_ASSERT(!std::is_copy_constructible<tsvd::handle>::value);
 
-static_assert(std::is_base_of_v<std::runtime_error, tsvd::error>);
-static_assert(std::is_base_of_v<tsvd::error, tsvd::memory_error>);
+STATIC_ASSERT(std::is_base_of<std::runtime_error, tsvd::error>::value);
+STATIC_ASSERT(std::is_base_of<tsvd::error, tsvd::memory_error>::value);
 
 int failures;
 
@@ -103,7 +107,7 @@ decomposes(const tsvd::result<real> &r, std::int64_t m, const real *d, const rea
                 right -= double(R[i * n + p]) * double(R[j * n + p]);
             }
             residual = std::hypot(residual, b);
-            orthogonality = std::hypot(orthogonality, left, right);
+            orthogonality = std::hypot(std::hypot(orthogonality, left), right);
         }
     }
     return residual <= 50 * std::numeric_limits<real>::epsilon() * double(s[0]) &&
@@ -547,7 +551,7 @@ main()
     test_forms<double>(handle);
     test_forms<float>(handle);
     test_errors(handle);
-    tsvd_blas blas = {};
+    tsvd_blas blas = TSVD_BLAS_INIT;
     blas.dgemm32 = multiply<double>;
     blas.sgemm32 = multiply<float>;
     blas.zgemm32 = multiply_complex<double>;

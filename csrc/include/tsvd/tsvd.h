@@ -10,7 +10,6 @@
  * Arrays say where numbers lie.  A plan tells beforehand what a call will do, and how many bytes
  * it will take; a prepared call keeps it, and runs again and again.
  *
- *     tsvd_config config = tsvd_config_default();
  *     tsvd_handle *handle = NULL;
  *     int64_t n = 3, off = 2;
  *     double d[] = {1, 2, 3}, e[] = {1, 1}, s[3];
@@ -19,7 +18,7 @@
  *     tsvd_array s_array = tsvd_array_of(s, TSVD_HOST, TSVD_FLOAT64, 1, &n);
  *     tsvd_error error;
  *
- *     if (tsvd_create(&config, &handle, &error) != TSVD_OK ||
+ *     if (tsvd_create(NULL, &handle, &error) != TSVD_OK ||
  *         tsvd_svd(handle, &d_array, &e_array, NULL, NULL, &s_array, NULL, NULL, &error) !=
  *             TSVD_OK) {
  *         puts(error.text);
@@ -37,9 +36,29 @@
  * traps nothing.  The caller's environment and exception flags come back at the end, and are there
  * while options.check runs; a BLAS and allocators of the caller's are called in the default one.
  *
- * Structures.  tsvd_config and tsvd_options begin with their size, which their default functions
- * set.  The space and the dtype of an array are not zero.  A function that is given a structure
- * that is zero, or that belongs to another version of this header, returns TSVD_ERR_ARGUMENT.
+ * Structures.  Those that later versions may add fields to begin with their size, as the program
+ * was compiled with it: tsvd_config_init() and tsvd_options_init() set it, and TSVD_BLAS_INIT,
+ * TSVD_PLAN_INIT, TSVD_INFO_INIT and TSVD_INVERSE_INFO_INIT.  New fields come at the end, and zero
+ * is their default.  So a program runs with versions of the library that are older or newer than
+ * its header, from 0.1 on:
+ *
+ *     what is read     Fields that the program's header lacks have their defaults.  Those that the
+ *                      library lacks must be zero, or the program asks for what the library does
+ *                      not have: TSVD_ERR_ARGUMENT.
+ *     what is filled   The library fills what both know, and zeroes the rest of `size` bytes.
+ *                      `size` stays as it is.
+ *
+ * A size below that of version 0.1, or above 4096, is of a structure that was not initialised:
+ * TSVD_ERR_ARGUMENT.  tsvd_array, tsvd_allocator, tsvd_error, tsvd_cuda_device and
+ * tsvd_cuda_crossover have no size, and never change.  Nor does the number of an enumerator, but
+ * for those that count the others.
+ *
+ * Memory.  Results overlap neither the input nor each other, or the call is refused with
+ * TSVD_ERR_ARGUMENT, and writes nothing.  What counts is the memory from the first to the last byte
+ * of an array, with what is between its entries.  Arrays without entries overlap nothing, and
+ * arrays of the input may share memory.  Addresses, and strides of more than one entry, are
+ * multiples of the size of a number: on the host of that of a real one, on a CUDA device of that of
+ * an entry.
  */
 #ifndef TSVD_TSVD_H
 #define TSVD_TSVD_H
@@ -49,6 +68,26 @@
 
 #include "tsvd/export.h"
 #include "tsvd/version.h"
+
+/* The value that a structure which begins with its size has at first: that size, and zeros.  For
+   initialisers; in C also as a compound literal, (tsvd_info)TSVD_INFO_INIT, and in C++ anywhere. */
+#ifdef __cplusplus
+template <class structure>
+inline structure
+tsvd_sized()
+{
+    structure s = structure();
+
+    s.size = sizeof s;
+    return s;
+}
+#define TSVD_SIZED(structure) tsvd_sized<structure>()
+#else
+#define TSVD_SIZED(structure)                                                                      \
+    {                                                                                              \
+        .size = sizeof(structure)                                                                  \
+    }
+#endif
 
 #ifdef __cplusplus
 extern "C" {
@@ -72,17 +111,20 @@ typedef enum tsvd_status {
     TSVD_STATUS_COUNT
 } tsvd_status;
 
-/* What failed.  A function that is given one, not NULL, fills it on every status but TSVD_OK. */
+/* What failed.  A function that is given one, not NULL, fills it on every status but TSVD_OK.  It
+   need not be initialised. */
 typedef struct tsvd_error {
-    tsvd_status status; /* what the function returned */
-    int64_t matrix;     /* index of the matrix in the batch, C order; -1: no matrix failed */
-    int device;         /* number of the CUDA device that failed, or whose memory is exhausted;
+    tsvd_status status;   /* what the function returned */
+    int64_t matrix;       /* index of the matrix that failed, in the batch in C order: 0 of a single
+                           matrix; -1: no matrix failed */
+    int device;           /* number of the CUDA device that failed, or whose memory is exhausted;
                            TSVD_DEVICE_CPU: none */
-    int64_t sweeps;     /* NO_CONVERGENCE, but not of DC: sweeps made; else 0 */
-    uint64_t wanted;    /* MEMORY: bytes asked for; 0: unknown */
-    uint64_t available; /* MEMORY: bytes free; 0: unknown */
-    char text[1024];    /* what happened, one sentence without a full stop */
-    char advice[256];   /* what helps, in the words of this header; may be empty */
+    int64_t sweeps;       /* NO_CONVERGENCE, but not of DC: sweeps made; else 0 */
+    uint64_t wanted;      /* MEMORY: bytes asked for; 0: unknown */
+    uint64_t available;   /* MEMORY: bytes free; 0: unknown */
+    char text[1024];      /* what happened, one sentence without a full stop */
+    char advice[256];     /* what helps, in the words of this header; may be empty */
+    uint64_t reserved[8]; /* 0; for what later versions have to say */
 } tsvd_error;
 
 /* What a status means, in one sentence.  It is not NULL, not even for a number that is no
@@ -136,6 +178,10 @@ typedef struct tsvd_array {
 TSVD_API tsvd_array tsvd_array_of(const void *data, tsvd_space space, tsvd_dtype dtype, int ndim,
                                   const int64_t *shape);
 
+/* 1 if the memory of two arrays overlaps: from the first to the last byte of each, with what is
+   between their entries. */
+TSVD_API int tsvd_arrays_overlap(const tsvd_array *a, const tsvd_array *b);
+
 /* ---- handle ---- */
 
 /* Fortran's dgemm and sgemm.  All arguments are passed by reference, without hidden lengths.
@@ -182,8 +228,10 @@ typedef void tsvd_sgetri64(const int64_t *, float *, const int64_t *, const int6
 /* A BLAS for divide and conquer of large matrices, n > 512, and for dense matrices, on the CPU.  It
    has both products of one integer size; the products of the other size are NULL.  Complex matrices
    need zgemm and cgemm of the same integer size too.  They are called from several threads at once,
-   and may not fork the process.  The functions of LAPACK are not called, and may be NULL. */
+   and may not fork the process.  The functions of LAPACK are not called, and may be NULL.  Start
+   from TSVD_BLAS_INIT. */
 typedef struct tsvd_blas {
+    size_t size; /* sizeof(tsvd_blas) */
     tsvd_dgemm32 *dgemm32;
     tsvd_sgemm32 *sgemm32;
     tsvd_dgemm64 *dgemm64;
@@ -202,6 +250,9 @@ typedef struct tsvd_blas {
     tsvd_cgemm64 *cgemm64;
 } tsvd_blas;
 
+/* A tsvd_blas without functions. */
+#define TSVD_BLAS_INIT TSVD_SIZED(tsvd_blas)
+
 /* Workspace from the caller. */
 typedef struct tsvd_allocator {
     /* Returns `bytes` > 0 bytes, or NULL if there are none.  Host memory is aligned to 64 bytes;
@@ -219,7 +270,7 @@ typedef struct tsvd_allocator {
 /* The number that stands for the CPU where a device is asked for. */
 enum { TSVD_DEVICE_CPU = -1 };
 
-/* What a handle is made of.  Start from tsvd_config_default(). */
+/* What a handle is made of.  Start from tsvd_config_init(). */
 typedef struct tsvd_config {
     size_t size;           /* sizeof(tsvd_config) */
     int device;            /* TSVD_DEVICE_CPU, or a CUDA device's number >= 0.  Default: the CPU */
@@ -237,8 +288,9 @@ typedef struct tsvd_config {
     int64_t library_path_count;       /* number of directories; 0, the default */
 } tsvd_config;
 
-/* A configuration with the default of every field. */
-TSVD_API tsvd_config tsvd_config_default(void);
+/* Makes a configuration with the default of every field.  size: sizeof(tsvd_config); no more bytes
+   are written.  NULL: does nothing. */
+TSVD_API void tsvd_config_init(tsvd_config *config, size_t size);
 
 /* A device and what calls on it share. */
 typedef struct tsvd_handle tsvd_handle;
@@ -353,7 +405,7 @@ typedef enum tsvd_method {
 /* The name of a method: "auto", "dc", ...; NULL for a number that is no method. */
 TSVD_API const char *tsvd_method_name(tsvd_method method);
 
-/* What to compute and how.  Start from tsvd_options_default(). */
+/* What to compute and how.  Start from tsvd_options_init(). */
 typedef struct tsvd_options {
     size_t size;        /* sizeof(tsvd_options) */
     tsvd_method method; /* AUTO, the default, or the one to use */
@@ -385,13 +437,15 @@ typedef struct tsvd_options {
     void *check_arg; /* handed to check() */
 } tsvd_options;
 
-/* Options with the default of every field. */
-TSVD_API tsvd_options tsvd_options_default(void);
+/* Makes options with the default of every field.  size: sizeof(tsvd_options); no more bytes are
+   written.  NULL: does nothing. */
+TSVD_API void tsvd_options_init(tsvd_options *options, size_t size);
 
 /* ---- plan ---- */
 
-/* What a call will do and take. */
+/* What a call will do and take.  Start from TSVD_PLAN_INIT. */
 typedef struct tsvd_plan {
+    size_t size;        /* sizeof(tsvd_plan) */
     tsvd_method method; /* the method that runs, never AUTO; BISECT if each matrix decides between
                            QR and BISECT by its entries, TWISTED if it decides between TWISTED and
                            DC */
@@ -416,6 +470,9 @@ typedef struct tsvd_plan {
                               that goes to DC takes more */
 } tsvd_plan;
 
+/* A tsvd_plan with nothing in it. */
+#define TSVD_PLAN_INIT TSVD_SIZED(tsvd_plan)
+
 /*
  * What tsvd_svd() would do with these arguments.
  *
@@ -432,8 +489,9 @@ TSVD_API tsvd_status tsvd_make_plan(tsvd_handle *handle, const tsvd_array *d, co
 
 /* ---- the decomposition ---- */
 
-/* What was done, summed over the batch. */
+/* What was done, summed over the batch.  Start from TSVD_INFO_INIT. */
 typedef struct tsvd_info {
+    size_t size;              /* sizeof(tsvd_info) */
     tsvd_method method;       /* the method that ran */
     int64_t sweeps;           /* passes over (a part of) the matrix; givens: half sweeps, two
                                  for each sweep of the QR that finishes a matrix */
@@ -455,6 +513,9 @@ typedef struct tsvd_info {
     double seconds_back;      /* dense: from the vectors of that form to those of the matrix */
     double seconds_total;     /* the whole call */
 } tsvd_info;
+
+/* A tsvd_info with nothing in it. */
+#define TSVD_INFO_INIT TSVD_SIZED(tsvd_info)
 
 /*
  * The SVD of every matrix of a batch, or the part of it that belongs to a range of values.
@@ -624,14 +685,18 @@ TSVD_API tsvd_status tsvd_reduction_restore(tsvd_handle *handle, const tsvd_arra
 
 /* ---- the inverse ---- */
 
-/* Facts about the inverses of a batch. */
+/* Facts about the inverses of a batch.  Start from TSVD_INVERSE_INFO_INIT. */
 typedef struct tsvd_inverse_info {
+    size_t size;          /* sizeof(tsvd_inverse_info) */
     double rcond;         /* the smallest reciprocal condition, 1 / (|A|_1 |X|_1), of the matrices
                              that are finite, to six digits; NaN if none is, infinity if there is no
                              entry */
     int64_t matrix;       /* the matrix that has it, or the first one; -1: there is no entry */
     double seconds_total; /* the whole call */
 } tsvd_inverse_info;
+
+/* A tsvd_inverse_info with nothing in it. */
+#define TSVD_INVERSE_INFO_INIT TSVD_SIZED(tsvd_inverse_info)
 
 /*
  * The inverse of every matrix of a batch.
@@ -780,6 +845,7 @@ typedef struct tsvd_cuda_device {
     int clock_khz;         /* their highest clock */
     int single_to_double;  /* operations in float32 for one in float64, in the same time */
     int memory_pools;      /* 1: has the stream-ordered memory pools that tsvd needs */
+    uint64_t reserved[8];  /* 0; for facts that later versions tell */
 } tsvd_cuda_device;
 
 /* *count: the number of devices that CUDA shows.  If there is none, the status is

@@ -1,12 +1,14 @@
 /*
- * tsvd for C++17: tsvd.h with containers for arrays, handles that end themselves, and exceptions.
+ * tsvd for C++14 and later: tsvd.h with containers for arrays, handles that end themselves, and exceptions.
  *
  *     tsvd::handle handle; // the CPU; tsvd::handle(0) is the first CUDA device
  *     const std::vector<double> d = {1, 2, 3}, e = {1, 1};
  *     const tsvd::result<double> svd = tsvd::svd(handle, d, e);
  *
  *     // B = diag(d) + diag(e, 1) = L diag(s) R; row i, column j of L:
- *     const double entry = svd.L[i * svd.k + j];
+ *     const double entry = svd.L_at(i, j);
+ *
+ * Sizes and indices that are handed in may be of any integer type.
  *
  * Everything is here in this header, on top of the library's C functions.  What they promise in
  * tsvd.h on accuracy, signs, work, memory and streams holds here too, and its functions about the
@@ -14,9 +16,12 @@
  *
  * Threads.  As in C: a handle is used by one thread at a time.
  *
- * Exceptions.  All that the library reports is a tsvd::error, which is a std::runtime_error; lack
- * of memory is a tsvd::memory_error, which is a tsvd::error and no std::bad_alloc.  The handle can
- * be used after an exception.  Nothing else is thrown, but by the caller's own options::progress.
+ * Exceptions.  Any function may throw that is not noexcept.  All that the library reports is a
+ * tsvd::error, which is a std::runtime_error; lack of memory, also for the vectors of results, is a
+ * tsvd::memory_error, which is a tsvd::error and no std::bad_alloc.  What the caller's own
+ * options::progress throws comes out of the call.  Nothing else is thrown, but a std::bad_alloc
+ * where there is not even memory for the exception's text.  After an exception the handle can be
+ * used, and the contents of arrays that the caller gave for results are unspecified.
  */
 #ifndef TSVD_TSVD_HPP
 #define TSVD_TSVD_HPP
@@ -28,7 +33,7 @@
 #include <cstdio>
 #include <exception>
 #include <functional>
-#include <iterator>
+#include <initializer_list>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -63,7 +68,7 @@ class error : public std::runtime_error
         return error_.status;
     }
 
-    /* Index of the matrix within the batch, C order; -1: no matrix's. */
+    /* Index of the matrix that failed, in the batch in C order: 0 of a single one; -1: none did. */
     std::int64_t matrix() const noexcept
     {
         return error_.matrix;
@@ -143,8 +148,9 @@ check(tsvd_status status, const tsvd_error &e)
 
 /* tsvd_config with its defaults. */
 struct config : tsvd_config {
-    config() : tsvd_config(tsvd_config_default())
+    config() noexcept
     {
+        tsvd_config_init(this, sizeof(tsvd_config));
     }
 };
 
@@ -243,17 +249,53 @@ template <class T> struct is_array : std::false_type {
 template <class T> struct is_array<array<T>> : std::true_type {
 };
 
-/* What std::data() points to.  Entries of a temporary container are const, unless it only refers to
+/* std::data() and std::size() of C++17. */
+template <class Container>
+constexpr auto
+data_of(Container &container) -> decltype(container.data())
+{
+    return container.data();
+}
+
+template <class T, std::size_t N>
+constexpr T *
+data_of(T (&entries)[N]) noexcept
+{
+    return entries;
+}
+
+template <class T>
+constexpr const T *
+data_of(const std::initializer_list<T> &entries) noexcept
+{
+    return entries.begin();
+}
+
+template <class Container>
+constexpr auto
+size_of(const Container &container) -> decltype(container.size())
+{
+    return container.size();
+}
+
+template <class T, std::size_t N>
+constexpr std::size_t
+size_of(const T (&)[N]) noexcept
+{
+    return N;
+}
+
+/* What data_of() points to.  Entries of a temporary container are const, unless it only refers to
    them, as std::span does. */
 template <class Container>
-using entry_of = std::remove_pointer_t<decltype(std::data(
-    std::declval<std::conditional_t<std::is_lvalue_reference_v<Container>, Container,
+using entry_of = std::remove_pointer_t<decltype(data_of(
+    std::declval<std::conditional_t<std::is_lvalue_reference<Container>::value, Container,
                                     const std::remove_reference_t<Container> &>>()))>;
 
 /* Containers of contiguous entries that may be used as a T: a const T takes both. */
 template <class Container, class T>
 using if_holds = std::enable_if_t<!is_array<std::decay_t<Container>>::value &&
-                                  std::is_convertible_v<entry_of<Container> (*)[], T (*)[]>>;
+                                  std::is_convertible<entry_of<Container> (*)[], T (*)[]>::value>;
 
 /* The type of values, and of the parts of a complex number. */
 template <class T> struct value {
@@ -264,15 +306,36 @@ template <class T> struct value<std::complex<T>> {
 };
 template <class T> using value_of = typename value<T>::type;
 
-template <class T>
-inline constexpr bool is_number =
-    std::is_same_v<value_of<T>, double> || std::is_same_v<value_of<T>, float>;
+/* The dtype of an entry; value: whether there is one. */
+template <class T> struct dtype_of : std::false_type {
+};
+template <> struct dtype_of<double> : std::true_type {
+    static constexpr tsvd_dtype dtype = TSVD_FLOAT64;
+};
+template <> struct dtype_of<float> : std::true_type {
+    static constexpr tsvd_dtype dtype = TSVD_FLOAT32;
+};
+template <> struct dtype_of<std::complex<double>> : std::true_type {
+    static constexpr tsvd_dtype dtype = TSVD_COMPLEX128;
+};
+template <> struct dtype_of<std::complex<float>> : std::true_type {
+    static constexpr tsvd_dtype dtype = TSVD_COMPLEX64;
+};
 
-template <class T>
-inline constexpr tsvd_dtype dtype = std::is_same_v<T, double>                 ? TSVD_FLOAT64
-                                    : std::is_same_v<T, float>                ? TSVD_FLOAT32
-                                    : std::is_same_v<T, std::complex<double>> ? TSVD_COMPLEX128
-                                                                              : TSVD_COMPLEX64;
+/* The place of an entry in a vector, of indices of any integer types: (((a) b + c) d + e) .... */
+inline std::size_t
+place(std::size_t so_far) noexcept
+{
+    return so_far;
+}
+
+template <class Size, class Index, class... Rest>
+std::size_t
+place(std::size_t so_far, Size size, Index index, Rest... rest) noexcept
+{
+    return place(so_far * static_cast<std::size_t>(size) + static_cast<std::size_t>(index),
+                 rest...);
+}
 
 } // namespace detail
 
@@ -282,25 +345,26 @@ inline constexpr tsvd_dtype dtype = std::is_same_v<T, double>                 ? 
  * own them.
  *
  * A one-dimensional array comes by itself from std::vector, std::array, std::span, a C array and
- * all else that std::data() and std::size() take.  Other shapes and the memory of a device are
+ * all else that has data() and size().  Other shapes and the memory of a device are
  * made by on_host() and on_device().
  */
 template <class T> class array
 {
   public:
     using number = std::remove_const_t<T>;
-    static_assert(detail::is_number<number>,
+    static_assert(detail::dtype_of<number>::value,
                   "tsvd computes with double and float, and with std::complex of both");
 
     template <class Container, class = detail::if_holds<Container, T>> array(Container &&container)
     {
-        const auto size = static_cast<std::int64_t>(std::size(container));
+        const auto size = static_cast<std::int64_t>(detail::size_of(container));
 
-        array_ = tsvd_array_of(std::data(container), TSVD_HOST, detail::dtype<number>, 1, &size);
+        array_ = tsvd_array_of(detail::data_of(container), TSVD_HOST,
+                               detail::dtype_of<number>::dtype, 1, &size);
     }
 
     /* An output array is also an input array. */
-    template <class U, class = std::enable_if_t<std::is_same_v<const U, T>>>
+    template <class U, class = std::enable_if_t<std::is_same<const U, T>::value>>
     array(const array<U> &other) : array_(other.get())
     {
     }
@@ -308,8 +372,8 @@ template <class T> class array
     /* C-contiguous, with these entries along each dimension. */
     template <std::size_t N>
     array(T *data, tsvd_space space, const std::array<std::int64_t, N> &shape)
-        : array_(
-              tsvd_array_of(data, space, detail::dtype<number>, static_cast<int>(N), shape.data()))
+        : array_(tsvd_array_of(data, space, detail::dtype_of<number>::dtype, static_cast<int>(N),
+                               shape.data()))
     {
         static_assert(1 <= N && N <= TSVD_MAX_DIMS, "an array has 1 to TSVD_MAX_DIMS dimensions");
     }
@@ -318,14 +382,16 @@ template <class T> class array
        They may be negative or 0, but results must be C-contiguous. */
     template <class... Bytes> array strided(Bytes... bytes) const
     {
+        const std::int64_t strides[] = {static_cast<std::int64_t>(bytes)...};
         array copy(*this);
-        int i = 0;
 
         if (sizeof...(bytes) != static_cast<std::size_t>(array_.ndim)) {
             throw error(
                 detail::make_error(TSVD_ERR_ARGUMENT, "strides are given for each dimension"));
         }
-        ((copy.array_.strides[i++] = static_cast<std::int64_t>(bytes)), ...);
+        for (int i = 0; i < array_.ndim; i++) {
+            copy.array_.strides[i] = strides[i];
+        }
         return copy;
     }
 
@@ -343,7 +409,8 @@ template <class T, class... Sizes>
 array<T>
 on_host(T *data, Sizes... shape)
 {
-    return {data, TSVD_HOST, std::array{static_cast<std::int64_t>(shape)...}};
+    return {data, TSVD_HOST,
+            std::array<std::int64_t, sizeof...(Sizes)>{{static_cast<std::int64_t>(shape)...}}};
 }
 
 /* An array of this shape in the memory of the handle's CUDA device. */
@@ -351,15 +418,36 @@ template <class T, class... Sizes>
 array<T>
 on_device(T *data, Sizes... shape)
 {
-    return {data, TSVD_CUDA, std::array{static_cast<std::int64_t>(shape)...}};
+    return {data, TSVD_CUDA,
+            std::array<std::int64_t, sizeof...(Sizes)>{{static_cast<std::int64_t>(shape)...}}};
 }
 
 /* ---- options ---- */
 
+/* Values first .. first + count - 1; for the fields of this name in options. */
+struct range {
+    std::int64_t first, count;
+};
+
 /* tsvd_options with its defaults.  `check` and `check_arg` are not used if `progress` is set. */
 struct options : tsvd_options {
-    options() : tsvd_options(tsvd_options_default())
+    options() noexcept
     {
+        tsvd_options_init(this, sizeof(tsvd_options));
+    }
+
+    /* Asks for the values first .. first + count - 1; count -1: for all from `first` on. */
+    template <class First, class Count> options &set_range(First first_value, Count count_of_values)
+    {
+        first = static_cast<std::int64_t>(first_value);
+        count = static_cast<std::int64_t>(count_of_values);
+        return *this;
+    }
+
+    /* The same for what select() returns. */
+    options &set_range(range values)
+    {
+        return set_range(values.first, values.count);
     }
 
     /* Called now and then from the calling thread with the share of work done in [0, 1].  Returns
@@ -381,11 +469,22 @@ template <class real> struct result {
     std::int64_t k;             /* values of each: n, or options::count */
     std::int64_t matrices;      /* in the batch; 1 without a batch */
     tsvd_info info;             /* what was done */
-};
 
-/* Values first .. first + count - 1; for the fields of this name in options. */
-struct range {
-    std::int64_t first, count;
+    /* Row i and column j of L, value j, and row j and column i of R, of matrix m of the batch. */
+    template <class I, class J, class M = int> const real &L_at(I i, J j, M m = 0) const
+    {
+        return L[detail::place(0, 1, m, rows, i, k, j)];
+    }
+
+    template <class J, class M = int> const real &s_at(J j, M m = 0) const
+    {
+        return s[detail::place(0, 1, m, k, j)];
+    }
+
+    template <class J, class I, class M = int> const real &R_at(J j, I i, M m = 0) const
+    {
+        return R[detail::place(0, 1, m, k, j, columns, i)];
+    }
 };
 
 /* U diag(S) Vh of each dense matrix, one after the other, row by row: of matrix i of the batch
@@ -398,6 +497,22 @@ template <class scalar> struct dense_result {
     std::int64_t k;        /* values of each: the smaller of m and n, or options::count */
     std::int64_t matrices; /* in the batch; 1 without a batch */
     tsvd_info info;        /* what was done */
+
+    /* Row i and column j of U, value j, and row j and column i of Vh, of matrix b of the batch. */
+    template <class I, class J, class B = int> const scalar &U_at(I i, J j, B b = 0) const
+    {
+        return U[detail::place(0, 1, b, m, i, k, j)];
+    }
+
+    template <class J, class B = int> const detail::value_of<scalar> &S_at(J j, B b = 0) const
+    {
+        return S[detail::place(0, 1, b, k, j)];
+    }
+
+    template <class J, class I, class B = int> const scalar &Vh_at(J j, I i, B b = 0) const
+    {
+        return Vh[detail::place(0, 1, b, k, j, n, i)];
+    }
 };
 
 /* The inverse X of each dense matrix, one after the other, row by row: of matrix i of the batch
@@ -407,6 +522,12 @@ template <class scalar> struct inverse_result {
     std::int64_t n;         /* order of every matrix */
     std::int64_t matrices;  /* in the batch; 1 without a batch */
     tsvd_inverse_info info; /* condition and time */
+
+    /* Row i and column j of X, of matrix b of the batch. */
+    template <class I, class J, class B = int> const scalar &X_at(I i, J j, B b = 0) const
+    {
+        return X[detail::place(0, 1, b, n, i, n, j)];
+    }
 };
 
 namespace detail
@@ -562,7 +683,7 @@ template <class real>
 tsvd_plan
 make_plan(handle &h, const problem<real> &p, const options &o, bool vectors)
 {
-    tsvd_plan plan = {};
+    tsvd_plan plan = TSVD_PLAN_INIT;
     tsvd_error e = {};
 
     check(tsvd_make_plan(h.get(), &p.d, &p.e, &o, vectors ? 1 : 0, &plan, &e), e);
@@ -581,7 +702,7 @@ compute(handle &h, const problem<real> &p, const array<real> *L, const array<rea
     const tsvd_array s_array = shaped("s", s, p.values(k));
     tsvd_array L_array = {}, R_array = {};
     c_options c(o);
-    tsvd_info info = {};
+    tsvd_info info = TSVD_INFO_INIT;
     tsvd_error e = {};
 
     if (L != nullptr && R != nullptr) {
@@ -597,17 +718,17 @@ compute(handle &h, const problem<real> &p, const array<real> *L, const array<rea
 /* Calls `resize`, which takes the memory of results. */
 template <class Resize>
 void
-resize_results(const tsvd_plan &plan, Resize resize)
+resize_results(std::uint64_t bytes, Resize resize)
 {
     try {
-        if (plan.result_bytes > PTRDIFF_MAX) {
+        if (bytes > PTRDIFF_MAX) {
             throw std::bad_alloc();
         }
         resize();
     } catch (const std::bad_alloc &) {
         tsvd_error e = make_error(TSVD_ERR_MEMORY, "there is no memory for the result");
 
-        e.wanted = plan.result_bytes;
+        e.wanted = bytes;
         e.available = tsvd_host_memory_available();
         throw memory_error(e);
     }
@@ -620,7 +741,7 @@ compute(handle &h, const problem<real> &p, bool vectors, const options &o)
     const tsvd_plan plan = make_plan(h, p, o, vectors); // checks all arguments
     result<real> r = {{}, {}, {}, plan.n, p.rows(o), p.columns(o), plan.count, plan.matrices, {}};
 
-    resize_results(plan, [&] {
+    resize_results(plan.result_bytes, [&] {
         const auto values = static_cast<std::size_t>(r.matrices * r.k);
 
         if (vectors) { // first, as they are what may not fit
@@ -669,13 +790,14 @@ make_plan(handle &h, const array<const float> &d, const array<const float> &e,
 }
 
 /* The same for one matrix of order n that has no entries yet: make_plan<double>(h, n). */
-template <class real>
+template <class real, class Size>
 tsvd_plan
-make_plan(handle &h, std::int64_t n, const options &o = {}, bool vectors = true)
+make_plan(handle &h, Size n, const options &o = {}, bool vectors = true)
 {
     const real *none = nullptr;
+    const auto order = static_cast<std::int64_t>(n);
 
-    return make_plan(h, on_host(none, n), on_host(none, n > 0 ? n - 1 : 0), o, vectors);
+    return make_plan(h, on_host(none, order), on_host(none, order > 0 ? order - 1 : 0), o, vectors);
 }
 
 /* ---- the decomposition ---- */
@@ -858,7 +980,7 @@ solve_dense(const dense_problem<scalar> &p, const array<scalar> *U,
 {
     const dense_arrays<scalar> to(p, U, S, Vh, o);
     c_options c(o);
-    tsvd_info info = {};
+    tsvd_info info = TSVD_INFO_INIT;
     tsvd_error e = {};
 
     c.check(solve(c.get(), U != nullptr ? &to.U : nullptr, &to.S, Vh != nullptr ? &to.Vh : nullptr,
@@ -872,14 +994,14 @@ template <class scalar, class Solve>
 dense_result<scalar>
 solve_dense(handle &h, const dense_problem<scalar> &p, bool vectors, const options &o, Solve solve)
 {
-    tsvd_plan plan = {};
+    tsvd_plan plan = TSVD_PLAN_INIT;
     tsvd_error e = {};
 
     check(tsvd_dense_plan(h.get(), &p.a, &o, vectors ? 1 : 0, &plan, &e), e); // and all arguments
 
     dense_result<scalar> r = {{}, {}, {}, p.m(), p.n(), plan.count, plan.matrices, {}};
 
-    resize_results(plan, [&] {
+    resize_results(plan.result_bytes, [&] {
         const auto values = static_cast<std::size_t>(r.matrices * r.k);
 
         if (vectors) { // first, as they are what may not fit
@@ -1067,9 +1189,11 @@ template <class scalar> class reduction
        of tsvd. */
     std::vector<unsigned char> save() const
     {
-        std::vector<unsigned char> state(tsvd_reduction_state_bytes(get()));
+        const std::uint64_t bytes = tsvd_reduction_state_bytes(get());
+        std::vector<unsigned char> state;
         tsvd_error e = {};
 
+        detail::resize_results(bytes, [&] { state.resize(static_cast<std::size_t>(bytes)); });
         detail::check(tsvd_reduction_save(get(), state.data(), &e), e);
         return state;
     }
@@ -1158,7 +1282,7 @@ template <class scalar>
 tsvd_plan
 inverse_plan(handle &h, const array<const scalar> &a, const options &o, bool refine)
 {
-    tsvd_plan plan = {};
+    tsvd_plan plan = TSVD_PLAN_INIT;
     tsvd_error e = {};
 
     check(tsvd_inverse_plan(h.get(), &a.get(), &o, refine ? 1 : 0, &plan, &e), e);
@@ -1173,7 +1297,7 @@ invert(handle &h, const array<const scalar> &a, const array<scalar> &X, const op
     const dense_problem<scalar> p(a);
     const tsvd_array to = shaped("X", X, p.vectors(p.m(), p.n()));
     c_options c(o);
-    tsvd_inverse_info info = {};
+    tsvd_inverse_info info = TSVD_INVERSE_INFO_INIT;
     tsvd_error e = {};
 
     c.check(tsvd_dense_inverse(h.get(), &p.a, c.get(), refine ? 1 : 0, &to, &info, &e), e);
@@ -1188,7 +1312,8 @@ invert(handle &h, const array<const scalar> &a, const options &o, bool refine)
     const tsvd_plan plan = inverse_plan(h, a, o, refine); // checks all arguments
     inverse_result<scalar> r = {{}, plan.n, plan.matrices, {}};
 
-    resize_results(plan, [&] { r.X.resize(static_cast<std::size_t>(r.matrices * r.n * r.n)); });
+    resize_results(plan.result_bytes,
+                   [&] { r.X.resize(static_cast<std::size_t>(r.matrices * r.n * r.n)); });
     r.info = invert(h, a, array<scalar>(r.X), o, refine);
     return r;
 }
