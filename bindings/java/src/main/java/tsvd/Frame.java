@@ -45,6 +45,9 @@ final class Frame {
     private final ByteBuffer bytes;
     private long scratch;
     private long scratchBytes;
+    private Options put;
+    private long putFirst;
+    private long putCount;
 
     Frame(Native api) {
         this.api = api;
@@ -119,7 +122,14 @@ final class Frame {
         bytes.putLong(CONFIG + Structs.CONFIG.offset("blas"), blas);
     }
 
+    /** Most calls have the options of the call before. */
     void putOptions(Options o, long first, long count) {
+        if (o == put && first == putFirst && count == putCount) {
+            return;
+        }
+        put = o;
+        putFirst = first;
+        putCount = count;
         putInt("method", o.method.ordinal());
         putInt("lower", o.lower ? 1 : 0);
         putLong("first", first);
