@@ -20,7 +20,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # The directories stand for files that come and go.
 SOURCES := CMakeLists.txt pyproject.toml README.md csrc cuda cmake python/tsvd \
     $(shell find csrc cuda cmake python/tsvd -type f -not -path '*/__pycache__/*')
-C_SOURCES := $(shell find csrc cuda examples tests/c tests/library \
+C_SOURCES := $(shell find csrc cuda examples tests/abi tests/c tests/library \
     -name "*.[ch]" -o -name "*.[ch]pp" -o -name "*.cu" -o -name "*.cuh")
 
 .PHONY: help demo test bench verify gpu lint format ctest coverage library wheels clean

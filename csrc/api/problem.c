@@ -542,6 +542,7 @@ tsvdi_dense_options(const tsvd_options *options, struct dense_problem *p, tsvd_e
 
     TSVD_TRY(check_dense_options(options, error));
     p->call.options = options;
+    p->method = method_of(p->a.dtype, options);
     TSVD_TRY(set_range(options, p->n, &p->first, &p->k, error));
 out:
     return ret;
@@ -557,7 +558,6 @@ tsvdi_dense_input(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *
     p->U = p->S = p->Vh = NULL;
     TSVD_TRY(begin(handle, a, "a", options, &p->call, error));
     TSVD_TRY(set_matrices(handle, a, &p->a, &p->n, error));
-    p->method = method_of(a->dtype, options);
     p->call.to = a->space;
     TSVD_TRY(tsvdi_dense_options(options, p, error));
     TSVD_TRY(data ? check_readable(&p->a, p->n, error) : TSVD_OK);
@@ -635,7 +635,7 @@ tsvd_status
 tsvdi_inverse_input(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options, int data,
                     int refine, struct inverse_problem *p, tsvd_error *error)
 {
-    int64_t n, first, k;
+    int64_t n = 0, first, k;
     tsvd_status ret = TSVD_OK;
 
     p->refine = refine != 0;

@@ -82,6 +82,7 @@ tsvdi_select(const struct svd_problem *p, double low, double high, int64_t *firs
     TSVD_TRY(plan.backend->load(&ctx, &chunk));
     if (chunk.kind[0] == NONFINITE) {
         if (p->call.options->check_finite) {
+            tsvdi_blame(&ctx, 0);
             ret = tsvdi_fail(error, TSVD_ERR_NONFINITE, "%s", tsvd_strstatus(TSVD_ERR_NONFINITE));
         }
         goto out;

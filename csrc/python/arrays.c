@@ -153,7 +153,12 @@ read_facts(struct arrays *arrays)
         arrays->convert[i] = converts;
     }
     for (int i = 0; i < inputs; i++) {
-        describe((PyArrayObject *)arrays->in[i], arrays->dtype, &arrays->core_in[i]);
+        tsvd_array *core = &arrays->core_in[i];
+
+        describe((PyArrayObject *)arrays->in[i], arrays->dtype, core);
+        if (arrays->convert[i] && core->ndim <= TSVD_MAX_DIMS) { /* its strides will be others */
+            *core = tsvd_array_of(NULL, TSVD_HOST, arrays->dtype, core->ndim, core->shape);
+        }
     }
     return arrays->form->set_shape(arrays);
 }
