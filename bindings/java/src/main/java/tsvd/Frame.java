@@ -38,7 +38,7 @@ final class Frame {
     private static final int A_NDIM = Structs.ARRAY.offset("ndim");
     private static final int A_SHAPE = Structs.ARRAY.offset("shape");
     private static final int A_STRIDES = Structs.ARRAY.offset("strides");
-    private static final int HOST = 1;
+    static final int HOST = 1;
 
     private final Native api;
     private final long address;
