@@ -22,31 +22,14 @@ precision_of(const struct dense_problem *problem)
     return tsvdi_precision_of(problem->a.dtype);
 }
 
-/* tsvd_dense_plan(), into a plan of this version. */
-static tsvd_status
-dense_plan(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options, int vectors,
-           tsvd_plan *plan, tsvd_error *error)
-{
-    struct dense_problem problem;
-    struct dense_plan whole;
-    tsvd_options own;
-    tsvd_status ret = TSVD_OK;
-
-    memset(&whole, 0, sizeof whole);
-    TSVD_TRY(tsvdi_take_options(options, &own, error));
-    TSVD_TRY(tsvdi_dense_input(handle, a, &own, 0, &problem, error));
-    tsvdi_dense_wants(&problem, vectors);
-    TSVD_CALL(handle, error, precision_of(&problem)->dense_plan(&problem, &whole, error));
-    *plan = whole.reported;
-out:
-    return tsvdi_call_finish(ret, error);
-}
-
 tsvd_status
 tsvd_dense_plan(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options, int vectors,
                 tsvd_plan *plan, tsvd_error *error)
 {
-    tsvd_plan own;
+    struct dense_problem problem;
+    struct dense_plan whole;
+    const tsvd_options *taken;
+    tsvd_options own;
     tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
 
@@ -55,11 +38,15 @@ tsvd_dense_plan(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *op
     if (plan == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "plan must not be NULL");
     }
-    TSVD_TRY(tsvdi_begin_plan(plan, &own, error));
-    ret = dense_plan(handle, a, options, vectors, &own, error);
-    tsvdi_end_plan(plan, &own);
+    memset(&whole, 0, sizeof whole);
+    TSVD_TRY(tsvdi_begin_plan(plan, error));
+    TSVD_TRY(tsvdi_take_options(options, &own, &taken, error));
+    TSVD_TRY(tsvdi_dense_input(handle, a, taken, 0, &problem, error));
+    tsvdi_dense_wants(&problem, vectors);
+    TSVD_CALL(handle, error, precision_of(&problem)->dense_plan(&problem, &whole, error));
+    tsvdi_end_plan(plan, &whole.reported);
 out:
-    return ret;
+    return tsvdi_call_finish(ret, error);
 }
 
 static tsvd_status
@@ -82,11 +69,12 @@ dense_svd(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *options,
 {
     const double clock = tsvdi_host_seconds();
     struct dense_problem problem;
+    const tsvd_options *taken;
     tsvd_options own;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_take_options(options, &own, error));
-    TSVD_TRY(tsvdi_dense_input(handle, a, &own, 1, &problem, error));
+    TSVD_TRY(tsvdi_take_options(options, &own, &taken, error));
+    TSVD_TRY(tsvdi_dense_input(handle, a, taken, 1, &problem, error));
     TSVD_TRY(tsvdi_dense_output(U, S, Vh, &problem, error));
     TSVD_TRY(tsvdi_dense_check_apart(&problem, error));
     problem.call.outer = outer;
@@ -102,16 +90,16 @@ tsvd_dense_svd(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *opt
                tsvd_error *error)
 {
     struct host_environment outer;
-    tsvd_info own;
+    tsvd_info own, *filled;
     tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own_error;
-    TSVD_TRY(tsvdi_begin_info(info, &own, error));
+    TSVD_TRY(tsvdi_begin_info(info, &own, &filled, error));
     tsvdi_environment_enter(&outer);
-    ret = dense_svd(handle, a, options, U, S, Vh, &outer, &own, error);
+    ret = dense_svd(handle, a, options, U, S, Vh, &outer, filled, error);
     tsvdi_environment_leave(&outer);
-    tsvdi_end_info(info, &own);
+    tsvdi_end_info(info, filled);
 out:
     return ret;
 }
@@ -131,6 +119,7 @@ make_reduction(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *opt
                tsvd_error *error)
 {
     const struct precision *precision;
+    const tsvd_options *taken;
     tsvd_options own;
     tsvd_reduction *made = NULL;
     tsvd_error own_error;
@@ -142,11 +131,11 @@ make_reduction(tsvd_handle *handle, const tsvd_array *a, const tsvd_options *opt
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "handle and reduction must not be NULL");
     }
     *reduction = NULL;
-    TSVD_TRY(tsvdi_take_options(options, &own, error));
+    TSVD_TRY(tsvdi_take_options(options, &own, &taken, error));
     TSVD_TRY(tsvdi_host_alloc(&handle->host, sizeof *made, error, (void **)&made));
     made->call = NULL;
     made->problem.call.handle = handle;
-    TSVD_TRY(tsvdi_dense_input(handle, a, &own, saved.state == NULL, &made->problem, error));
+    TSVD_TRY(tsvdi_dense_input(handle, a, taken, saved.state == NULL, &made->problem, error));
     made->problem.call.outer = outer;
     precision = precision_of(&made->problem);
     if (saved.state == NULL) {
@@ -301,6 +290,7 @@ reduction_apply(tsvd_reduction *reduction, tsvd_side side, int transposed, const
     struct dense_problem problem;
     const struct dense_problem *p = &problem;
     struct dense_vectors vectors;
+    const tsvd_options *taken;
     tsvd_options own;
     tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
@@ -308,8 +298,8 @@ reduction_apply(tsvd_reduction *reduction, tsvd_side side, int transposed, const
     error = error != NULL ? error : &own_error;
     TSVD_TRY(check_reduction(reduction, error));
     problem = reduction->problem;
-    TSVD_TRY(tsvdi_take_options(options, &own, error));
-    TSVD_TRY(tsvdi_dense_options(&own, &problem, error));
+    TSVD_TRY(tsvdi_take_options(options, &own, &taken, error));
+    TSVD_TRY(tsvdi_dense_options(taken, &problem, error));
     problem.call.outer = outer;
     if (x == NULL || (side != TSVD_LEFT && side != TSVD_RIGHT)) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
@@ -353,13 +343,14 @@ reduction_svd(tsvd_reduction *reduction, const tsvd_options *options, const tsvd
 {
     const double clock = tsvdi_host_seconds();
     struct dense_problem problem;
+    const tsvd_options *taken;
     tsvd_options own;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(check_reduction(reduction, error));
     problem = reduction->problem;
-    TSVD_TRY(tsvdi_take_options(options, &own, error));
-    TSVD_TRY(tsvdi_dense_options(&own, &problem, error));
+    TSVD_TRY(tsvdi_take_options(options, &own, &taken, error));
+    TSVD_TRY(tsvdi_dense_options(taken, &problem, error));
     TSVD_TRY(tsvdi_dense_output(U, S, Vh, &problem, error));
     TSVD_TRY(tsvdi_dense_check_results_apart(&problem, error));
     problem.call.outer = outer;
@@ -375,16 +366,16 @@ tsvd_reduction_svd(tsvd_reduction *reduction, const tsvd_options *options, const
                    const tsvd_array *S, const tsvd_array *Vh, tsvd_info *info, tsvd_error *error)
 {
     struct host_environment outer;
-    tsvd_info own;
+    tsvd_info own, *filled;
     tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own_error;
-    TSVD_TRY(tsvdi_begin_info(info, &own, error));
+    TSVD_TRY(tsvdi_begin_info(info, &own, &filled, error));
     tsvdi_environment_enter(&outer);
-    ret = reduction_svd(reduction, options, U, S, Vh, &outer, &own, error);
+    ret = reduction_svd(reduction, options, U, S, Vh, &outer, filled, error);
     tsvdi_environment_leave(&outer);
-    tsvdi_end_info(info, &own);
+    tsvdi_end_info(info, filled);
 out:
     return ret;
 }

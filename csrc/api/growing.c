@@ -83,17 +83,20 @@ check_size(const struct growing *of, const void *given, tsvd_error *error)
                       of->name, size);
 }
 
-/* Copies what is given over the defaults in *own. */
+/* Takes what is given, or copies it over the defaults in *own, which has a size already. */
 static tsvd_status
-take(const struct growing *of, const void *given, void *own, tsvd_error *error)
+take(const struct growing *of, const void *given, void *own, const void **taken, tsvd_error *error)
 {
-    const unsigned char *from = given;
     const size_t size = size_in(given);
     tsvd_status ret = TSVD_OK;
 
+    *taken = given;
+    if (size == of->size) { /* nothing is copied: calls may be short */
+        return TSVD_OK;
+    }
     TSVD_TRY(check_size(of, given, error));
     for (size_t i = of->size; i < size; i++) {
-        if (from[i] != 0) {
+        if (((const unsigned char *)given)[i] != 0) {
             tsvdi_advise(error, "leave new fields as they are, or use a newer tsvd");
             return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                               "%s has %zu bytes and this is tsvd %s, which knows %zu: the others "
@@ -104,29 +107,54 @@ take(const struct growing *of, const void *given, void *own, tsvd_error *error)
     }
     memcpy(own, given, size < of->size ? size : of->size);
     memcpy(own, &of->size, sizeof of->size);
+    *taken = own;
 out:
     return ret;
 }
 
-/* Copies *own to `size` bytes, with zeros where it has no more. */
+/* Zeroes `size` bytes but for the size, which they begin with. */
 static void
-give(const void *own, size_t own_size, void *to, size_t size)
+clear(void *structure, size_t size)
 {
-    const size_t common = size < own_size ? size : own_size;
-
-    memcpy(to, own, common);
-    memset((char *)to + common, 0, size - common);
+    memset((char *)structure + sizeof size, 0, size - sizeof size);
 }
 
-/* The same for what a call has filled, if it is wanted; its size stays. */
-static void
-give_filled(void *own, size_t own_size, void *given)
+/* Refuses what is given, or zeroes it. */
+static tsvd_status
+begin(const struct growing *of, void *given, tsvd_error *error)
 {
-    if (given != NULL) {
-        const size_t size = size_in(given);
+    tsvd_status ret = TSVD_OK;
 
-        memcpy(own, &size, sizeof size);
-        give(own, own_size, given, size);
+    tsvdi_error_clear(error);
+    if (given != NULL) {
+        TSVD_TRY(check_size(of, given, error));
+        clear(given, size_in(given));
+    }
+out:
+    return ret;
+}
+
+/* Chooses what is filled: what is given, if it has all fields, or *own. */
+static void *
+filled_of(const struct growing *of, void *given, void *own)
+{
+    if (given != NULL && size_in(given) == of->size) {
+        return given;
+    }
+    clear(own, of->size);
+    return own;
+}
+
+/* Copies all but the size, with zeros where there is no more. */
+static void
+end(const struct growing *of, void *given, const void *filled)
+{
+    if (given != NULL && given != filled) {
+        const size_t size = size_in(given), common = size < of->size ? size : of->size;
+
+        memcpy((char *)given + sizeof size, (const char *)filled + sizeof size,
+               common - sizeof size);
+        memset((char *)given + common, 0, size - common);
     }
 }
 
@@ -159,15 +187,25 @@ default_options(void)
     return options;
 }
 
+/* Copies defaults to `size` bytes, with zeros where there is no more. */
+static void
+give_defaults(const void *defaults, size_t defaults_size, void *to, size_t size)
+{
+    const size_t common = size < defaults_size ? size : defaults_size;
+
+    if (to != NULL) {
+        memcpy(to, defaults, common);
+        memset((char *)to + common, 0, size - common);
+    }
+}
+
 void
 tsvd_config_init(tsvd_config *config, size_t size)
 {
     tsvd_config defaults = default_config();
 
     defaults.size = size;
-    if (config != NULL) {
-        give(&defaults, sizeof defaults, config, size);
-    }
+    give_defaults(&defaults, sizeof defaults, config, size);
 }
 
 void
@@ -176,73 +214,96 @@ tsvd_options_init(tsvd_options *options, size_t size)
     tsvd_options defaults = default_options();
 
     defaults.size = size;
-    if (options != NULL) {
-        give(&defaults, sizeof defaults, options, size);
+    give_defaults(&defaults, sizeof defaults, options, size);
+}
+
+tsvd_status
+tsvdi_take_config(const tsvd_config *given, tsvd_config *own, const tsvd_config **taken,
+                  tsvd_error *error)
+{
+    const void *structure = own;
+    tsvd_status ret = TSVD_OK;
+
+    if (given == NULL || given->size != sizeof *given) {
+        *own = default_config();
     }
+    TSVD_TRY(given != NULL ? take(&of_config, given, own, &structure, error) : TSVD_OK);
+    *taken = structure;
+out:
+    return ret;
 }
 
 tsvd_status
-tsvdi_take_config(const tsvd_config *given, tsvd_config *own, tsvd_error *error)
+tsvdi_take_options(const tsvd_options *given, tsvd_options *own, const tsvd_options **taken,
+                   tsvd_error *error)
 {
-    *own = default_config();
-    return given == NULL ? TSVD_OK : take(&of_config, given, own, error);
+    const void *structure = own;
+    tsvd_status ret = TSVD_OK;
+
+    if (given == NULL || given->size != sizeof *given) {
+        *own = default_options();
+    }
+    TSVD_TRY(given != NULL ? take(&of_options, given, own, &structure, error) : TSVD_OK);
+    *taken = structure;
+out:
+    return ret;
 }
 
 tsvd_status
-tsvdi_take_options(const tsvd_options *given, tsvd_options *own, tsvd_error *error)
+tsvdi_take_blas(const tsvd_blas *given, tsvd_blas *own, const tsvd_blas **taken, tsvd_error *error)
 {
-    *own = default_options();
-    return given == NULL ? TSVD_OK : take(&of_options, given, own, error);
-}
+    const void *structure;
+    tsvd_status ret = TSVD_OK;
 
-tsvd_status
-tsvdi_take_blas(const tsvd_blas *given, tsvd_blas *own, tsvd_error *error)
-{
     memset(own, 0, sizeof *own);
-    return take(&of_blas, given, own, error);
+    TSVD_TRY(take(&of_blas, given, own, &structure, error));
+    *taken = structure;
+out:
+    return ret;
 }
 
 /* ---- what is filled ---- */
 
 tsvd_status
-tsvdi_begin_plan(const tsvd_plan *given, tsvd_plan *own, tsvd_error *error)
+tsvdi_begin_plan(tsvd_plan *given, tsvd_error *error)
 {
-    tsvdi_error_clear(error);
-    memset(own, 0, sizeof *own);
-    return given == NULL ? TSVD_OK : check_size(&of_plan, given, error);
+    return begin(&of_plan, given, error);
 }
 
 tsvd_status
-tsvdi_begin_info(const tsvd_info *given, tsvd_info *own, tsvd_error *error)
+tsvdi_begin_info(tsvd_info *given, tsvd_info *own, tsvd_info **filled, tsvd_error *error)
 {
-    tsvdi_error_clear(error);
-    memset(own, 0, sizeof *own);
-    return given == NULL ? TSVD_OK : check_size(&of_info, given, error);
+    *filled = filled_of(&of_info, given, own);
+    return begin(&of_info, given, error);
 }
 
 tsvd_status
-tsvdi_begin_inverse_info(const tsvd_inverse_info *given, tsvd_inverse_info *own, tsvd_error *error)
+tsvdi_begin_inverse_info(tsvd_inverse_info *given, tsvd_inverse_info *own,
+                         tsvd_inverse_info **filled, tsvd_error *error)
 {
-    tsvdi_error_clear(error);
-    memset(own, 0, sizeof *own);
-    own->matrix = -1;
-    return given == NULL ? TSVD_OK : check_size(&of_inverse_info, given, error);
+    const tsvd_status ret = begin(&of_inverse_info, given, error);
+
+    *filled = filled_of(&of_inverse_info, given, own);
+    if (ret == TSVD_OK) {
+        (*filled)->matrix = -1;
+    }
+    return ret;
 }
 
 void
-tsvdi_end_plan(tsvd_plan *given, tsvd_plan *own)
+tsvdi_end_plan(tsvd_plan *given, const tsvd_plan *made)
 {
-    give_filled(own, sizeof *own, given);
+    end(&of_plan, given, made);
 }
 
 void
-tsvdi_end_info(tsvd_info *given, tsvd_info *own)
+tsvdi_end_info(tsvd_info *given, const tsvd_info *filled)
 {
-    give_filled(own, sizeof *own, given);
+    end(&of_info, given, filled);
 }
 
 void
-tsvdi_end_inverse_info(tsvd_inverse_info *given, tsvd_inverse_info *own)
+tsvdi_end_inverse_info(tsvd_inverse_info *given, const tsvd_inverse_info *filled)
 {
-    give_filled(own, sizeof *own, given);
+    end(&of_inverse_info, given, filled);
 }

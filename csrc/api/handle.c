@@ -39,21 +39,24 @@ check_config(const tsvd_config *c, tsvd_error *error)
     return TSVD_OK;
 }
 
-/* Sets *own to the BLAS that is given, or that the library is linked with. */
+/* Sets *to to the BLAS that is given, or that the library is linked with. */
 static tsvd_status
-take_blas(const tsvd_blas *blas, tsvd_blas *own, tsvd_error *error)
+take_blas(const tsvd_blas *blas, tsvd_blas *to, tsvd_error *error)
 {
+    const tsvd_blas *taken;
+    tsvd_blas own;
     tsvd_status ret = TSVD_OK;
 
     if (blas == NULL) {
-        *own = tsvdi_blas_linked();
+        *to = tsvdi_blas_linked();
         return TSVD_OK;
     }
-    TSVD_TRY(tsvdi_take_blas(blas, own, error));
-    if (!tsvdi_blas_ready(own, 0)) {
+    TSVD_TRY(tsvdi_take_blas(blas, &own, &taken, error));
+    if (!tsvdi_blas_ready(taken, 0)) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "a BLAS must have both functions of one integer size");
     }
+    *to = *taken;
 out:
     return ret;
 }
@@ -62,7 +65,8 @@ tsvd_status
 tsvd_create(const tsvd_config *given, tsvd_handle **handle, tsvd_error *error)
 {
     const tsvd_allocator *allocator = &tsvdi_host_allocator;
-    tsvd_config config;
+    const tsvd_config *config;
+    tsvd_config own;
     tsvd_blas blas;
     tsvd_handle *made = NULL;
     tsvd_status ret = TSVD_OK;
@@ -72,19 +76,19 @@ tsvd_create(const tsvd_config *given, tsvd_handle **handle, tsvd_error *error)
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "handle must not be NULL");
     }
     *handle = NULL;
-    TSVD_TRY(tsvdi_take_config(given, &config, error));
-    TSVD_TRY(check_config(&config, error));
-    TSVD_TRY(take_blas(config.blas, &blas, error));
+    TSVD_TRY(tsvdi_take_config(given, &own, &config, error));
+    TSVD_TRY(check_config(config, error));
+    TSVD_TRY(take_blas(config->blas, &blas, error));
     TSVD_TRY(tsvdi_host_check_isa(error));
-    allocator = config.host_allocator != NULL ? config.host_allocator : allocator;
+    allocator = config->host_allocator != NULL ? config->host_allocator : allocator;
     TSVD_TRY(tsvdi_host_alloc(allocator, sizeof *made, error, (void **)&made));
     memset(made, 0, sizeof *made);
-    made->device = config.device;
-    made->threads = config.threads;
+    made->device = config->device;
+    made->threads = config->threads;
     made->host = *allocator;
     made->blas = blas;
-    if (config.device != TSVD_DEVICE_CPU) {
-        TSVD_TRY(tsvdi_cuda_create(&config, &made->host, &made->cuda, error));
+    if (config->device != TSVD_DEVICE_CPU) {
+        TSVD_TRY(tsvdi_cuda_create(config, &made->host, &made->cuda, error));
     }
     *handle = made;
     made = NULL;
@@ -200,15 +204,13 @@ out:
 tsvd_status
 tsvd_set_blas(tsvd_handle *handle, const tsvd_blas *blas, tsvd_error *error)
 {
-    tsvd_blas own;
     tsvd_status ret = TSVD_OK;
 
     tsvdi_error_clear(error);
     if (handle == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "the handle must not be NULL");
     }
-    TSVD_TRY(take_blas(blas, &own, error));
-    handle->blas = own;
+    TSVD_TRY(take_blas(blas, &handle->blas, error));
 out:
     return ret;
 }
@@ -216,12 +218,13 @@ out:
 tsvd_status
 tsvd_cuda_blas(const tsvd_config *config, int major, char *file, size_t size, tsvd_error *error)
 {
+    const tsvd_config *taken;
     tsvd_config own;
     tsvd_status ret = TSVD_OK;
 
     tsvdi_error_clear(error);
-    TSVD_TRY(tsvdi_take_config(config, &own, error));
-    TSVD_TRY(tsvdi_cuda_find_blas(&own, major, file, size, error));
+    TSVD_TRY(tsvdi_take_config(config, &own, &taken, error));
+    TSVD_TRY(tsvdi_cuda_find_blas(taken, major, file, size, error));
 out:
     return ret;
 }

@@ -92,16 +92,15 @@ static tsvd_status
 begin(tsvd_handle *handle, const tsvd_options *options, tsvd_space to, tsvd_plan *plan,
       tsvd_prepared **prepared, tsvd_prepared **made, tsvd_error *error)
 {
-    tsvd_options taken;
-    tsvd_plan none;
+    const tsvd_options *taken;
+    tsvd_options own;
     tsvd_status ret = TSVD_OK;
 
     *made = NULL;
     if (prepared != NULL) {
         *prepared = NULL;
     }
-    TSVD_TRY(tsvdi_begin_plan(plan, &none, error));
-    tsvdi_end_plan(plan, &none);
+    TSVD_TRY(tsvdi_begin_plan(plan, error));
     if (handle == NULL || prepared == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "handle and prepared must not be NULL");
     }
@@ -109,13 +108,13 @@ begin(tsvd_handle *handle, const tsvd_options *options, tsvd_space to, tsvd_plan
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
                           "the results have no space %d of this handle to lie in", (int)to);
     }
-    TSVD_TRY(tsvdi_take_options(options, &taken, error));
+    TSVD_TRY(tsvdi_take_options(options, &own, &taken, error));
     *made = handle->spare; /* to take it anew would cost small matrices time */
     handle->spare = NULL;
     if (*made == NULL) {
         TSVD_TRY(tsvdi_host_alloc(&handle->host, sizeof **made, error, (void **)made));
     }
-    (*made)->options = taken;
+    (*made)->options = *taken;
 out:
     return ret;
 }
@@ -127,9 +126,7 @@ finish(tsvd_status status, tsvd_handle *handle, tsvd_plan *plan, tsvd_prepared *
        tsvd_prepared *made, tsvd_error *error)
 {
     if (made != NULL) {
-        tsvd_plan reported = *reported_of(made);
-
-        tsvdi_end_plan(plan, &reported);
+        tsvdi_end_plan(plan, reported_of(made));
     }
     if (status == TSVD_OK) {
         made->takes_blas =
@@ -312,16 +309,16 @@ tsvd_execute(tsvd_prepared *prepared, const void *d, const void *e, void *L, voi
              tsvd_info *info, tsvd_error *error)
 {
     struct host_environment outer;
-    tsvd_info own;
+    tsvd_info own, *filled;
     tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own_error;
-    TSVD_TRY(tsvdi_begin_info(info, &own, error));
+    TSVD_TRY(tsvdi_begin_info(info, &own, &filled, error));
     tsvdi_environment_enter(&outer);
-    ret = execute(prepared, d, e, L, s, R, &outer, &own, error);
+    ret = execute(prepared, d, e, L, s, R, &outer, filled, error);
     tsvdi_environment_leave(&outer);
-    tsvdi_end_info(info, &own);
+    tsvdi_end_info(info, filled);
 out:
     return ret;
 }
@@ -364,16 +361,16 @@ tsvd_dense_execute(tsvd_prepared *prepared, const void *a, void *U, void *S, voi
                    tsvd_info *info, tsvd_error *error)
 {
     struct host_environment outer;
-    tsvd_info own;
+    tsvd_info own, *filled;
     tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own_error;
-    TSVD_TRY(tsvdi_begin_info(info, &own, error));
+    TSVD_TRY(tsvdi_begin_info(info, &own, &filled, error));
     tsvdi_environment_enter(&outer);
-    ret = dense_execute(prepared, a, U, S, Vh, &outer, &own, error);
+    ret = dense_execute(prepared, a, U, S, Vh, &outer, filled, error);
     tsvdi_environment_leave(&outer);
-    tsvdi_end_info(info, &own);
+    tsvdi_end_info(info, filled);
 out:
     return ret;
 }
@@ -410,16 +407,16 @@ tsvd_inverse_execute(tsvd_prepared *prepared, const void *a, void *X, tsvd_inver
                      tsvd_error *error)
 {
     struct host_environment outer;
-    tsvd_inverse_info own;
+    tsvd_inverse_info own, *filled;
     tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own_error;
-    TSVD_TRY(tsvdi_begin_inverse_info(info, &own, error));
+    TSVD_TRY(tsvdi_begin_inverse_info(info, &own, &filled, error));
     tsvdi_environment_enter(&outer);
-    ret = inverse_execute(prepared, a, X, &outer, &own, error);
+    ret = inverse_execute(prepared, a, X, &outer, filled, error);
     tsvdi_environment_leave(&outer);
-    tsvdi_end_inverse_info(info, &own);
+    tsvdi_end_inverse_info(info, filled);
 out:
     return ret;
 }

@@ -90,31 +90,14 @@ tsvdi_call_finish(tsvd_status status, tsvd_error *error)
     return status;
 }
 
-/* tsvd_make_plan(), into a plan of this version. */
-static tsvd_status
-make_plan(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
-          const tsvd_options *options, int vectors, tsvd_plan *plan, tsvd_error *error)
-{
-    struct svd_problem problem;
-    struct svd_plan whole;
-    tsvd_options own;
-    tsvd_status ret = TSVD_OK;
-
-    memset(&whole, 0, sizeof whole);
-    TSVD_TRY(tsvdi_take_options(options, &own, error));
-    TSVD_TRY(tsvdi_problem_input(handle, d, e, &own, 0, &problem, error));
-    tsvdi_problem_wants(&problem, vectors);
-    TSVD_CALL(handle, error, tsvdi_precision_of(problem.dtype)->plan(&problem, &whole, error));
-    *plan = whole.reported;
-out:
-    return tsvdi_call_finish(ret, error);
-}
-
 tsvd_status
 tsvd_make_plan(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
                const tsvd_options *options, int vectors, tsvd_plan *plan, tsvd_error *error)
 {
-    tsvd_plan own;
+    struct svd_problem problem;
+    struct svd_plan whole;
+    const tsvd_options *taken;
+    tsvd_options own;
     tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
 
@@ -123,11 +106,15 @@ tsvd_make_plan(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
     if (plan == NULL) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "plan must not be NULL");
     }
-    TSVD_TRY(tsvdi_begin_plan(plan, &own, error));
-    ret = make_plan(handle, d, e, options, vectors, &own, error);
-    tsvdi_end_plan(plan, &own);
+    memset(&whole, 0, sizeof whole);
+    TSVD_TRY(tsvdi_begin_plan(plan, error));
+    TSVD_TRY(tsvdi_take_options(options, &own, &taken, error));
+    TSVD_TRY(tsvdi_problem_input(handle, d, e, taken, 0, &problem, error));
+    tsvdi_problem_wants(&problem, vectors);
+    TSVD_CALL(handle, error, tsvdi_precision_of(problem.dtype)->plan(&problem, &whole, error));
+    tsvdi_end_plan(plan, &whole.reported);
 out:
-    return ret;
+    return tsvdi_call_finish(ret, error);
 }
 
 static tsvd_status
@@ -151,11 +138,12 @@ svd(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e, const tsvd_op
 {
     const double clock = tsvdi_host_seconds();
     struct svd_problem problem;
+    const tsvd_options *taken;
     tsvd_options own;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_take_options(options, &own, error));
-    TSVD_TRY(tsvdi_problem_input(handle, d, e, &own, 1, &problem, error));
+    TSVD_TRY(tsvdi_take_options(options, &own, &taken, error));
+    TSVD_TRY(tsvdi_problem_input(handle, d, e, taken, 1, &problem, error));
     TSVD_TRY(tsvdi_problem_output(L, s, R, &problem, error));
     TSVD_TRY(tsvdi_check_apart(&problem, error));
     problem.call.outer = outer;
@@ -171,16 +159,16 @@ tsvd_svd(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e, const ts
          tsvd_error *error)
 {
     struct host_environment outer;
-    tsvd_info own;
+    tsvd_info own, *filled;
     tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
 
     error = error != NULL ? error : &own_error;
-    TSVD_TRY(tsvdi_begin_info(info, &own, error));
+    TSVD_TRY(tsvdi_begin_info(info, &own, &filled, error));
     tsvdi_environment_enter(&outer);
-    ret = svd(handle, d, e, options, L, s, R, &outer, &own, error);
+    ret = svd(handle, d, e, options, L, s, R, &outer, filled, error);
     tsvdi_environment_leave(&outer);
-    tsvdi_end_info(info, &own);
+    tsvdi_end_info(info, filled);
 out:
     return ret;
 }
@@ -191,7 +179,8 @@ select_range(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
              const tsvd_options *options, double low, double high, int64_t *first, int64_t *count,
              tsvd_error *error)
 {
-    tsvd_options given, own;
+    const tsvd_options *taken, *defaults;
+    tsvd_options own, own_defaults;
     struct svd_problem problem;
     tsvd_error own_error;
     tsvd_status ret = TSVD_OK;
@@ -202,10 +191,10 @@ select_range(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *e,
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "first and count must not be NULL");
     }
     *first = *count = 0;
-    TSVD_TRY(tsvdi_take_options(options, &given, error));
-    TSVD_TRY(tsvdi_take_options(NULL, &own, error));
-    own.check_finite = given.check_finite;
-    TSVD_TRY(tsvdi_problem_input(handle, d, e, &own, 1, &problem, error));
+    TSVD_TRY(tsvdi_take_options(options, &own, &taken, error));
+    TSVD_TRY(tsvdi_take_options(NULL, &own_defaults, &defaults, error));
+    own_defaults.check_finite = taken->check_finite;
+    TSVD_TRY(tsvdi_problem_input(handle, d, e, defaults, 1, &problem, error));
     TSVD_TRY(tsvdi_check_interval(&problem.batch, low, high, error));
     TSVD_CALL(handle, error,
               tsvdi_precision_of(problem.dtype)->select(&problem, low, high, first, count, error));

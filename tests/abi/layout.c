@@ -1,7 +1,7 @@
 /*
  * Prints what programs are compiled with: the size and the alignment of every public structure, the
- * offset and the size of each of its fields, and the number of each enumerator.  `compare` has the
- * rules of what may change.
+ * offset, the size and the type of each of its fields, and the number of each enumerator.  `compare`
+ * has the rules of what may change.
  *
  * A field that is not listed leaves a gap that is no padding, and an enumerator that is not listed
  * is a warning of a switch; both are errors.
@@ -31,10 +31,20 @@ begin(const char *type, size_t size, size_t alignment)
     printf("struct %s %zu %zu\n", name, size, alignment);
 }
 
+/* The type of a field, for those that have the same size as others. */
+#define TYPE_OF(x)                                                                                 \
+    _Generic((x), int                                                                              \
+             : "int", unsigned                                                                     \
+             : "unsigned", int64_t                                                                 \
+             : "int64", uint64_t                                                                   \
+             : "uint64", double                                                                    \
+             : "double", default                                                                   \
+             : "other")
+
 static void
-field(const char *field_name, size_t offset, size_t size, size_t alignment)
+field(const char *field_name, size_t offset, size_t size, size_t alignment, const char *type)
 {
-    printf("field %s.%s %zu %zu\n", name, field_name, offset, size);
+    printf("field %s.%s %zu %zu %s\n", name, field_name, offset, size, type);
     if (offset != aligned(end, alignment)) {
         printf("error: before %s.%s a field is not listed\n", name, field_name);
         failures++;
@@ -43,7 +53,7 @@ field(const char *field_name, size_t offset, size_t size, size_t alignment)
 }
 #define FIELD(type, field_name)                                                                    \
     field(#field_name, offsetof(type, field_name), sizeof(((type *)0)->field_name),                \
-          _Alignof(__typeof__(((type *)0)->field_name)))
+          _Alignof(__typeof__(((type *)0)->field_name)), TYPE_OF(((type *)0)->field_name))
 
 static void
 finish(size_t size, size_t alignment)
