@@ -228,9 +228,9 @@ final class Frame {
             return;
         }
         if (in) {
-            api.copyIn(array.storage.array(), first, count, at);
+            api.toNative(array.storage.array(), first, count, at);
         } else {
-            api.copyOut(at, array.storage.array(), first, count);
+            api.fromNative(at, array.storage.array(), first, count);
         }
     }
 

@@ -57,7 +57,7 @@ final class JnaNative extends Native {
     }
 
     @Override
-    public void copyIn(Object from, int first, int count, long to) {
+    public void toNative(Object from, int first, int count, long to) {
         if (from instanceof double[] numbers) {
             new Pointer(to).write(0, numbers, first, count);
         } else {
@@ -66,7 +66,7 @@ final class JnaNative extends Native {
     }
 
     @Override
-    public void copyOut(long from, Object to, int first, int count) {
+    public void fromNative(long from, Object to, int first, int count) {
         if (to instanceof double[] numbers) {
             new Pointer(from).read(0, numbers, first, count);
         } else {

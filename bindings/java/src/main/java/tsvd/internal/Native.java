@@ -96,7 +96,7 @@ public abstract class Native {
      * @param count of numbers
      * @param to an address
      */
-    public abstract void copyIn(Object from, int first, int count, long to);
+    public abstract void toNative(Object from, int first, int count, long to);
 
     /**
      * Copies numbers from native memory.
@@ -106,7 +106,7 @@ public abstract class Native {
      * @param first index of the first number
      * @param count of numbers
      */
-    public abstract void copyOut(long from, Object to, int first, int count);
+    public abstract void fromNative(long from, Object to, int first, int count);
 
     /**
      * Text of C.

@@ -67,7 +67,7 @@ final class ForeignNative extends Native {
     }
 
     @Override
-    public void copyIn(Object from, int first, int count, long to) {
+    public void toNative(Object from, int first, int count, long to) {
         if (from instanceof double[] numbers) {
             MemorySegment.copy(numbers, first, MEMORY, JAVA_DOUBLE, to, count);
         } else {
@@ -76,7 +76,7 @@ final class ForeignNative extends Native {
     }
 
     @Override
-    public void copyOut(long from, Object to, int first, int count) {
+    public void fromNative(long from, Object to, int first, int count) {
         if (to instanceof double[] numbers) {
             MemorySegment.copy(MEMORY, JAVA_DOUBLE, from, numbers, first, count);
         } else {
