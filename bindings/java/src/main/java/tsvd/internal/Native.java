@@ -1,5 +1,6 @@
 package tsvd.internal;
 
+import java.lang.reflect.InvocationTargetException;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
 
@@ -41,6 +42,8 @@ public abstract class Native {
                 throw new UnsatisfiedLinkError("the back end " + name + " of tsvd cannot be used ("
                         + e + "): ffm needs JDK 22, and a tsvd that such a JDK has built; jna needs "
                         + "net.java.dev.jna:jna 5.13 on the class path");
+            } catch (InvocationTargetException e) {
+                throw e.getCause() instanceof Error error ? error : new LinkageError(name, e);
             } catch (ReflectiveOperationException e) {
                 throw new LinkageError(name, e);
             }

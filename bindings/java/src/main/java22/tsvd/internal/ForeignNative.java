@@ -17,6 +17,7 @@ import java.lang.invoke.MethodType;
 import java.nio.Buffer;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.file.Path;
 
 /**
  * The back end through java.lang.foreign. No call is critical: a critical one could pass Java arrays
@@ -25,13 +26,21 @@ import java.nio.ByteOrder;
 @SuppressWarnings("restricted")
 final class ForeignNative extends Native {
     private static final Linker LINKER = Linker.nativeLinker();
-    private static final SymbolLookup LIBRARY =
-            LibraryFile.open(file -> SymbolLookup.libraryLookup(file, Arena.global()));
+    private static final SymbolLookup LIBRARY = LibraryFile.open(ForeignNative::open);
     /** All of the memory. */
     private static final MemorySegment MEMORY = MemorySegment.NULL.reinterpret(Long.MAX_VALUE);
 
     private static final MethodHandle MALLOC = handle(LINKER.defaultLookup(), "malloc", 'l', "l");
     private static final MethodHandle FREE = handle(LINKER.defaultLookup(), "free", 'v', "l");
+
+    private static SymbolLookup open(Path file) {
+        try {
+            return SymbolLookup.libraryLookup(file, Arena.global());
+        } catch (IllegalArgumentException e) {
+            System.load(file.toString()); // this says why
+            throw e;
+        }
+    }
 
     @Override
     public String name() {
