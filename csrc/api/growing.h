@@ -20,9 +20,9 @@ tsvd_status tsvdi_take_blas(const tsvd_blas *given, tsvd_blas *own, const tsvd_b
                             tsvd_error *error);
 
 /* begin() clears the error, and refuses what a program gives to be filled if it was not
-   initialised, before anything is written there.  Else it zeroes all of it but the size.  Of an info
-   it sets *filled to what a call fills: to what is given, or to *own.  end() brings there what was
-   filled.  NULL: the program wants none. */
+   initialised, before anything is written there.  Else it zeroes all of it but the size, and of an
+   info sets *filled to what a call fills: to what is given, or to *own.  end() brings there what
+   was filled.  NULL: the program wants none. */
 tsvd_status tsvdi_begin_plan(tsvd_plan *given, tsvd_error *error);
 tsvd_status tsvdi_begin_info(tsvd_info *given, tsvd_info *own, tsvd_info **filled,
                              tsvd_error *error);

@@ -1,7 +1,7 @@
 /*
  * Programs of later versions, whose structures have further fields: what is read may have nothing
- * but zeros there, and what is filled gets zeros there.  And structures that nobody has initialised,
- * or those of no version.
+ * but zeros there, and what is filled gets zeros there.  And structures that nobody has
+ * initialised, or those of no version.
  */
 #include <string.h>
 
@@ -228,7 +228,7 @@ call(const struct function *function, struct given given, tsvd_error *error)
 
 /* ---- sizes ---- */
 
-/* Bytes of a structure up to the end of a field: its size in version 0.1, for its last one there. */
+/* Bytes of a structure up to the end of a field: for its last one in 0.1, its size there. */
 #define BYTES_TO(type, field) (offsetof(type, field) + sizeof(((type *)0)->field))
 
 /* Sizes that no version has; `least` is that of 0.1. */

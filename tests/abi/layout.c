@@ -1,7 +1,7 @@
 /*
- * Prints what programs are compiled with: the size and the alignment of every public structure, the
- * offset, the size and the type of each of its fields, and the number of each enumerator.  `compare`
- * has the rules of what may change.
+ * Prints what programs are compiled with: the size and the alignment of every public structure,
+ * the offset, the size and the type of each of its fields, and the number of each enumerator.
+ * `compare` has the rules of what may change.
  *
  * A field that is not listed leaves a gap that is no padding, and an enumerator that is not listed
  * is a warning of a switch; both are errors.
@@ -206,7 +206,7 @@ print_structures(void)
     finish(sizeof(tsvd_cuda_crossover), _Alignof(tsvd_cuda_crossover));
 }
 
-/* A case of the switch over an enumeration.  COUNT grows with its enumeration: it is not printed. */
+/* A case of the switch over an enumeration.  COUNT grows with that: it is not printed. */
 #define NAME(enumerator)                                                                           \
     case enumerator:                                                                               \
         printf("enum %s %d\n", #enumerator, (int)enumerator);                                      \

@@ -1,5 +1,6 @@
 /*
- * tsvd for C++14 and later: tsvd.h with containers for arrays, handles that end themselves, and exceptions.
+ * tsvd for C++14 and later: tsvd.h with containers for arrays, handles that end themselves, and
+ * exceptions.
  *
  *     tsvd::handle handle; // the CPU; tsvd::handle(0) is the first CUDA device
  *     const std::vector<double> d = {1, 2, 3}, e = {1, 1};
