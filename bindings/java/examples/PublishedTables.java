@@ -10,8 +10,8 @@ import tsvd.Tsvd;
  * matrices with uniform entries, eps = 1e-8, means of five matrices.
  *
  * <p>Iterations are loop steps of all threads. The published matrices are not known, only their
- * range, so the order of magnitude can agree. The error is the largest max |B - U diag(s) Vh| of the
- * five, in units of the range. The argument is the largest order, 200 if it is left out.
+ * range, so the order of magnitude can agree. The error is the largest max |B - U diag(s) Vh| of
+ * the five, in units of the range. The argument is the largest order, 200 if it is left out.
  */
 final class PublishedTables {
     private static final int[] ORDERS = {20, 50, 100, 200, 500};
@@ -46,8 +46,8 @@ final class PublishedTables {
         int largest = args.length > 0 ? Integer.parseInt(args[0]) : 200;
         Options options = Options.builder().method(Method.GIVENS).eps(1e-8).build();
         Random random = new Random(1);
-        System.out.printf("tsvd %s, %s%n%5s %9s %21s %12s %8s %9s%n", Tsvd.version(), Tsvd.backEnd(),
-                "n", "range", "iterations: published", "tsvd", "ms", "error");
+        System.out.printf("tsvd %s, %s%n%5s %9s %21s %12s %8s %9s%n", Tsvd.version(),
+                Tsvd.backEnd(), "n", "range", "iterations: published", "tsvd", "ms", "error");
         for (int i = 0; i < ORDERS.length && ORDERS[i] <= largest; i++) {
             int n = ORDERS[i];
             for (int r = 0; r < RANGES.length; r++) {

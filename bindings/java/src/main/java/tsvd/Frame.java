@@ -63,8 +63,9 @@ final class Frame {
     static long allocate(Native api, long bytes) {
         long memory = api.allocate(bytes);
         if (memory == 0) {
-            throw new TsvdException(Status.MEMORY, "there are no " + bytes + " bytes of host memory",
-                    "", -1, Device.CPU.number(), 0, bytes, 0);
+            throw new TsvdException(Status.MEMORY,
+                    "there are no " + bytes + " bytes of host memory", "", -1, Device.CPU.number(),
+                    0, bytes, 0);
         }
         return memory;
     }
@@ -298,7 +299,8 @@ final class Frame {
     static void check(Native api, int status, long error) {
         if (status != 0) {
             ByteBuffer e = api.view(error, Structs.ERROR.size());
-            throw new TsvdException(Status.of(status), text(e, "text", 1024), text(e, "advice", 256),
+            throw new TsvdException(Status.of(status), text(e, "text", 1024),
+                    text(e, "advice", 256),
                     e.getLong(Structs.ERROR.offset("matrix")),
                     e.getInt(Structs.ERROR.offset("device")),
                     e.getLong(Structs.ERROR.offset("sweeps")),

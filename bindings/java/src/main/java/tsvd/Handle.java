@@ -14,8 +14,8 @@ import tsvd.internal.Native;
  * {@link Inverse#of} have handles of their own; open one to decide how long its memory is kept.
  *
  * <p>Any thread may use it. Calls at the same time come one after the other; for work side by side
- * give each thread a handle. {@link #close} waits for the call under way. A listener may not use the
- * handle of its call.
+ * give each thread a handle. {@link #close} waits for the call under way. A listener may not use
+ * the handle of its call.
  */
 public final class Handle implements AutoCloseable {
     private static final Cleaner CLEANER = Cleaner.create();

@@ -4,8 +4,8 @@ package tsvd;
  * The inverse X of a dense matrix A, A X = I, or the inverses of a batch.
  *
  * @param x of the shape and the type of a
- * @param rcond the smallest reciprocal condition, 1 / (|A|_1 |X|_1), to six digits; NaN if no matrix
- *     is finite
+ * @param rcond the smallest reciprocal condition, 1 / (|A|_1 |X|_1), to six digits; NaN if no
+ *     matrix is finite
  * @param matrix the index of the matrix that has it, in C order; -1: there is no entry
  * @param seconds of the whole call within the library
  */

@@ -10,8 +10,8 @@ import tsvd.internal.Structs;
  * with further dimensions in front. It refers to the numbers, and copies none.
  *
  * <p>Numbers in a {@code double[]} or {@code float[]} are copied to native memory by each call, and
- * results from there. Those in a direct buffer, or in a native memory segment ({@code Segments.of}),
- * are read and written in place.
+ * results from there. Those in a direct buffer, or in a native memory segment ({@code
+ * Segments.of}), are read and written in place.
  *
  * <p>Unless {@link #strided} says something else the last index runs fastest: entry (i, j) of a
  * matrix is number {@code i * columns + j}. A complex entry is two numbers, its real part and its
@@ -51,7 +51,8 @@ public final class NDArray {
 
     static NDArray of(Storage storage, boolean complex, long[] shape) {
         DType dtype = DType.of(storage.bytes(), complex);
-        long[] sizes = shape.length == 0 ? new long[] {storage.size() / dtype.parts} : shape.clone();
+        long[] sizes =
+                shape.length == 0 ? new long[] {storage.size() / dtype.parts} : shape.clone();
         long[] strides = new long[sizes.length];
         long stride = 1;
         for (int i = sizes.length - 1; i >= 0; i--) {
@@ -114,7 +115,8 @@ public final class NDArray {
     }
 
     /**
-     * Double numbers in native memory, from the buffer's position to its limit. They are not copied.
+     * Double numbers in native memory, from the buffer's position to its limit. They are not
+     * copied.
      *
      * @param direct a direct buffer of the machine's byte order
      * @param shape without it: one dimension
@@ -300,8 +302,8 @@ public final class NDArray {
     }
 
     /**
-     * The numbers as the {@code double[]} in which they lie, the last index running fastest. Results
-     * of calls without {@code into} lie in one.
+     * The numbers as the {@code double[]} in which they lie, the last index running fastest.
+     * Results of calls without {@code into} lie in one.
      *
      * @return the array itself, not a copy
      * @throws IllegalStateException if they are float numbers, strided, or in native memory; then

@@ -118,8 +118,8 @@ public final class Options {
         /**
          * The host threads of the call.
          *
-         * @param threads 0, the default: as many as OpenMP uses, or as the {@link Handle} was opened
-         *     with
+         * @param threads 0, the default: as many as OpenMP uses, or as the {@link Handle} was
+         *     opened with
          * @return this
          */
         public Builder threads(int threads) {
@@ -271,8 +271,8 @@ public final class Options {
         /**
          * Who is told how far the call is, and may stop it.
          *
-         * @param listener null, the default: nobody. An interrupt of the thread stops the call in any
-         *     case
+         * @param listener null, the default: nobody. An interrupt of the thread stops the call in
+         *     any case
          * @return this
          */
         public Builder progress(ProgressListener listener) {

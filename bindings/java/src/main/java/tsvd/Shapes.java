@@ -3,8 +3,8 @@ package tsvd;
 import java.util.Arrays;
 
 /**
- * The shapes of results, and arrays for them. Where arguments do not fit together any shape will do:
- * the library says so.
+ * The shapes of results, and arrays for them. Where arguments do not fit together any shape will
+ * do: the library says so.
  */
 final class Shapes {
     private Shapes() {

@@ -13,8 +13,9 @@ package tsvd;
  * matrices have relative errors of a few u, however small they are; those of dense ones have errors
  * of a small multiple of n u relative to the largest.
  *
- * <p>Any thread may call these functions at any time: each call has a handle of its own. An interrupt
- * of the thread ends its call with {@link Status#INTERRUPTED}; the thread stays interrupted.
+ * <p>Any thread may call these functions at any time: each call has a handle of its own. An
+ * interrupt of the thread ends its call with {@link Status#INTERRUPTED}; the thread stays
+ * interrupted.
  *
  * @param u (batch..., rows, k); null if values alone are wanted
  * @param s (batch..., k), double also of complex128, float also of complex64
@@ -76,13 +77,14 @@ public record Svd(NDArray u, NDArray s, NDArray vh, Info info) {
     }
 
     /**
-     * The SVD of bidiagonal matrices into arrays of the caller's. Those in direct buffers and native
-     * segments are written in place.
+     * The SVD of bidiagonal matrices into arrays of the caller's. Those in direct buffers and
+     * native segments are written in place.
      *
      * @param d (batch..., n), of float64 or float32, with any strides
      * @param e (batch..., n-1) or (batch..., n), of the type of d; the batch dimensions broadcast
      * @param u out, (batch..., rows, k), or null as vh is: values alone, whatever the options say.
-     *     With all values (n+1) x n matrices may have n+1 columns of it, the last is the null vector
+     *     With all values (n+1) x n matrices may have n+1 columns of it, the last is the null
+     *     vector
      * @param s out, (batch..., k)
      * @param vh out, (batch..., k, columns), or null; n+1 rows of n x (n+1) matrices are possible
      * @param options what is wanted
@@ -135,7 +137,8 @@ public record Svd(NDArray u, NDArray s, NDArray vh, Info info) {
      * @param a (batch..., m, n), of any type, with any strides
      * @param options what is wanted; lower must be false
      * @return u (batch..., m, k), s (batch..., k), vh (batch..., k, n) in new Java arrays
-     * @throws TsvdException what the library reports; {@link Status#LIBRARY} on a CPU without a BLAS
+     * @throws TsvdException what the library reports; {@link Status#LIBRARY} on a CPU without a
+     *     BLAS
      */
     public static Svd of(NDArray a, Options options) {
         return Pool.with(options, handle -> handle.svd(a, options));
@@ -146,8 +149,8 @@ public record Svd(NDArray u, NDArray s, NDArray vh, Info info) {
      * segments are written in place.
      *
      * @param a (batch..., m, n), of any type, with any strides
-     * @param u out, (batch..., m, k), or null as vh is: values alone, whatever the options say. With
-     *     all values m columns are possible
+     * @param u out, (batch..., m, k), or null as vh is: values alone, whatever the options say.
+     *     With all values m columns are possible
      * @param s out, (batch..., k)
      * @param vh out, (batch..., k, n), or null; with all values n rows are possible
      * @param options what is wanted; lower must be false

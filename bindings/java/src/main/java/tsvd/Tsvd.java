@@ -77,9 +77,9 @@ public final class Tsvd {
         byte[] path = file.getBytes(StandardCharsets.UTF_8);
         long memory = Frame.allocate(api, Structs.ERROR.size() + path.length + 1L);
         try {
-            ByteBuffer text =
-                    api.view(memory + Structs.ERROR.size(), path.length + 1).put(path).put((byte) 0);
-            Frame.check(api, api.cudaLoad(memory + Structs.ERROR.size(), memory), memory);
+            long text = memory + Structs.ERROR.size();
+            api.view(text, path.length + 1).put(path).put((byte) 0);
+            Frame.check(api, api.cudaLoad(text, memory), memory);
         } finally {
             api.free(memory);
         }

@@ -1,8 +1,8 @@
 package tsvd;
 
 /**
- * What the library reports. The message is the library's sentence, and after a semicolon what helps,
- * in the words of the C header. The handle can be used after an exception.
+ * What the library reports. The message is the library's sentence, and after a semicolon what
+ * helps, in the words of the C header. The handle can be used after an exception.
  */
 public final class TsvdException extends RuntimeException {
     private static final long serialVersionUID = 1;

@@ -50,7 +50,8 @@ public final class Segments {
 
         @Override
         double get(long index) {
-            return bytes == Double.BYTES ? segment.getAtIndex(ValueLayout.JAVA_DOUBLE_UNALIGNED, index)
+            return bytes == Double.BYTES
+                    ? segment.getAtIndex(ValueLayout.JAVA_DOUBLE_UNALIGNED, index)
                     : segment.getAtIndex(ValueLayout.JAVA_FLOAT_UNALIGNED, index);
         }
 

@@ -78,7 +78,8 @@ class BidiagonalTest {
         Svd svd = Svd.of(d, e, Options.DEFAULT);
         assertEquals(DType.FLOAT32, svd.u().dtype());
         assertEquals(60, svd.s().floats().length);
-        double[][] dense = Measures.dense(NDArray.of(d).toDoubles(), NDArray.of(e).toDoubles(), false);
+        double[][] dense =
+                Measures.dense(NDArray.of(d).toDoubles(), NDArray.of(e).toDoubles(), false);
         Measures.check(Measures.matrix(NDArray.of(dense)), Measures.matrix(svd.u()),
                 svd.s().toDoubles(), Measures.matrix(svd.vh()), Math.ulp(1.0f), "float");
     }
@@ -158,7 +159,7 @@ class BidiagonalTest {
     @Test
     void nativeMemoryIsUsedInPlace() {
         double[][] b = Families.make("normal", 20, false, 6);
-        DoubleBuffer d = direct(21).put(7).put(b[0]).position(1); // the buffer begins at its position
+        DoubleBuffer d = direct(21).put(7).put(b[0]).position(1); // where it begins
         DoubleBuffer e = direct(19).put(b[1]).flip();
         DoubleBuffer u = direct(400);
         DoubleBuffer s = direct(20);

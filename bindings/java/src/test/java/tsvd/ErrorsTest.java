@@ -117,7 +117,8 @@ class ErrorsTest {
     void noDevice() {
         assumeTrue(Tsvd.cudaDevices() == 0, "there is a CUDA device");
         fails(Status.NO_DEVICE, () -> Handle.open(Device.cuda(0), 0));
-        fails(Status.NO_DEVICE, () -> Svd.of(D, E, Options.builder().device(Device.cuda(0)).build()));
+        Options cuda = Options.builder().device(Device.cuda(0)).build();
+        fails(Status.NO_DEVICE, () -> Svd.of(D, E, cuda));
     }
 
     @Test

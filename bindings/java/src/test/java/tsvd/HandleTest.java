@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.util.ArrayList;
 import java.util.List;
@@ -147,6 +148,17 @@ class HandleTest {
         handle.close();
         thread.join();
         assertEquals(900, result.get().s().size());
+    }
+
+    @Test
+    void cuda() {
+        assumeTrue(Tsvd.cudaDevices() > 0, "there is no CUDA device, or no back end for it");
+        double[][] b = Families.make("normal", 200, false, 5);
+        Options options = Options.builder().device(Device.cuda(0)).build();
+        Svd svd = Svd.of(b[0], b[1], options);
+        Measures.check(NDArray.of(Measures.dense(b[0], b[1], false)), svd, "cuda");
+        NDArray a = DenseTest.gaussian(DType.COMPLEX64, 30, 40, 30);
+        Measures.check(a, Svd.of(a, options), "cuda");
     }
 
     /** 10^4 calls from 8 threads, half of them with one handle for all. */

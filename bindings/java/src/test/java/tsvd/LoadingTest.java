@@ -26,7 +26,8 @@ class LoadingTest {
     private static String run(String... properties) throws IOException, InterruptedException {
         List<String> command = new ArrayList<>(List.of(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-cp",
-                System.getProperty("surefire.test.class.path", System.getProperty("java.class.path")),
+                System.getProperty("surefire.test.class.path",
+                        System.getProperty("java.class.path")),
                 "-Dtsvd.backend=" + Tsvd.backEnd(),
                 "-Djava.library.path=" + System.getProperty("java.library.path")));
         command.addAll(List.of(properties));

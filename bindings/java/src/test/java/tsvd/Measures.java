@@ -121,6 +121,7 @@ final class Measures {
 
     /** A result of one matrix against the matrix. */
     static void check(NDArray a, Svd svd, String what) {
-        check(matrix(a), matrix(svd.u()), svd.s().toDoubles(), matrix(svd.vh()), eps(a.dtype()), what);
+        check(matrix(a), matrix(svd.u()), svd.s().toDoubles(), matrix(svd.vh()), eps(a.dtype()),
+                what);
     }
 }

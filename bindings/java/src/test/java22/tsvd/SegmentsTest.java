@@ -36,8 +36,8 @@ class SegmentsTest {
     void mixedWithJavaArrays() {
         try (Arena arena = Arena.ofShared()) {
             NDArray s = Segments.of(arena.allocate(16), DType.FLOAT32);
-            Svd.into(NDArray.of(new float[] {4, 3, 2, 1}), NDArray.of(new float[] {1, 1, 1}), null, s,
-                    null, Options.DEFAULT);
+            Svd.into(NDArray.of(new float[] {4, 3, 2, 1}), NDArray.of(new float[] {1, 1, 1}), null,
+                    s, null, Options.DEFAULT);
             assertEquals(Svd.of(D, E).s().get(0), s.get(0), 1e-5);
         }
     }

@@ -29,7 +29,8 @@ public abstract class Native {
         /** FFM where the JDK has it, or what the property tsvd.backend names. */
         private static Native choose() {
             String wanted = System.getProperty("tsvd.backend");
-            String name = wanted != null ? wanted : Runtime.version().feature() >= 22 ? "ffm" : "jna";
+            String usual = Runtime.version().feature() >= 22 ? "ffm" : "jna";
+            String name = wanted != null ? wanted : usual;
             try {
                 return (Native) Class.forName(switch (name) {
                     case "ffm" -> "tsvd.internal.ForeignNative";
@@ -40,8 +41,8 @@ public abstract class Native {
             } catch (ClassNotFoundException | UnsupportedClassVersionError
                     | NoClassDefFoundError e) {
                 throw new UnsatisfiedLinkError("the back end " + name + " of tsvd cannot be used ("
-                        + e + "): ffm needs JDK 22, and a tsvd that such a JDK has built; jna needs "
-                        + "net.java.dev.jna:jna 5.13 on the class path");
+                        + e + "): ffm needs JDK 22, and a tsvd that such a JDK has built; jna "
+                        + "needs net.java.dev.jna:jna 5.13 on the class path");
             } catch (InvocationTargetException e) {
                 throw e.getCause() instanceof Error error ? error : new LinkageError(name, e);
             } catch (ReflectiveOperationException e) {

@@ -20,8 +20,9 @@ import java.nio.ByteOrder;
 import java.nio.file.Path;
 
 /**
- * The back end through java.lang.foreign. No call is critical: a critical one could pass Java arrays
- * in place, but then the garbage collector may have to wait for it, and it may not call back.
+ * The back end through java.lang.foreign. No call is critical: a critical one could pass Java
+ * arrays in place, but then the garbage collector may have to wait for it, and it may not call
+ * back.
  */
 @SuppressWarnings("restricted")
 final class ForeignNative extends Native {
