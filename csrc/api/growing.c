@@ -145,7 +145,7 @@ filled_of(const struct growing *of, void *given, void *own)
     return own;
 }
 
-/* Copies all but the size, with zeros where there is no more. */
+/* Copies all but the size, as far as it fits; begin() has zeroed the rest. */
 static void
 end(const struct growing *of, void *given, const void *filled)
 {
@@ -154,7 +154,6 @@ end(const struct growing *of, void *given, const void *filled)
 
         memcpy((char *)given + sizeof size, (const char *)filled + sizeof size,
                common - sizeof size);
-        memset((char *)given + common, 0, size - common);
     }
 }
 

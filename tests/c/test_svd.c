@@ -388,7 +388,7 @@ test_handles(void)
     } while (0)
 
     REFUSED(memset(&config, 0, sizeof config));
-    REFUSED(config.size++);
+    REFUSED(config.size--);
     REFUSED(config.device = -5);
     REFUSED(config.threads = -1);
     REFUSED(config.stream = &config);
