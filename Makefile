@@ -20,10 +20,10 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 # The directories stand for files that come and go.
 SOURCES := CMakeLists.txt pyproject.toml README.md csrc cuda cmake python/tsvd \
     $(shell find csrc cuda cmake python/tsvd -type f -not -path '*/__pycache__/*')
-C_SOURCES := $(shell find csrc cuda examples tests/abi tests/c tests/library \
+C_SOURCES := $(shell find bindings csrc cuda examples tests/abi tests/c tests/library \
     -name "*.[ch]" -o -name "*.[ch]pp" -o -name "*.cu" -o -name "*.cuh")
 
-.PHONY: help demo test bench verify gpu lint format ctest coverage library wheels clean
+.PHONY: help demo test bench verify gpu lint format ctest coverage library java wheels clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -72,6 +72,9 @@ coverage: .venv/build ## list the lines of csrc that no C test reaches
 
 library: .venv/build ## build the C library, and use it as C and C++ programs do
 	tests/library/run
+
+java: .venv/build ## build the Java bindings, and test them with each JDK that is here (ARGS=bench: time calls)
+	bindings/java/run $(ARGS)
 
 wheels: .venv/dev ## make the sdist and wheels in dist/, and check them in bare environments
 	scripts/wheels.sh
