@@ -33,10 +33,10 @@
  *
  * Strides.  Arrays on the host may have any strides, results too, as long as their entries do not
  * overlap.  C-contiguous results take the least time and memory.  If both sides of the vectors lie
- * by columns, as Fortran has arrays, the transposes are decomposed into them, and nothing is copied;
- * the same holds for an inverse by columns.  With other strides a call takes as much memory more as
- * those results, which no plan counts.  Results on a CUDA device are C-contiguous, or an inverse by
- * columns.
+ * by columns, as Fortran has arrays, the transposes are decomposed into them, and nothing is
+ * copied; the same holds for an inverse by columns.  With other strides a call takes as much memory
+ * more as those results, which no plan counts.  Results on a CUDA device are C-contiguous, or an
+ * inverse by columns.
  *
  * Floating point.  tsvd_svd(), tsvd_select() and the functions for dense matrices compute in the
  * default environment, in each of its threads: it rounds to nearest, flushes nothing to zero, and
