@@ -565,7 +565,7 @@ def _measured_gpu(content):
 def _measured_library(content):
     """With the library that calls tsvd."""
     yield f"{content['library']};"
-    yield from (_measured if content["device"] == "cpu" else _measured_gpu)(content)
+    yield from _measured_gpu(content)
 
 
 def _measured_vectors(content):
@@ -826,9 +826,6 @@ TABLES = {
     "inverse_cpu": (_inverse, "inverse_cpu.json"),
     "measured_inverse_cpu": (_measured, "inverse_cpu.json"),
     "inverse_cuda": (_inverse, "inverse.json"),
-    "pytorch_cpu": (_pytorch, "pytorch_cpu.json"),
-    "pytorch_steps_cpu": (_steps, "pytorch_cpu.json"),
-    "measured_pytorch_cpu": (_measured_library, "pytorch_cpu.json"),
     "pytorch_cuda": (_pytorch, "pytorch.json"),
     "pytorch_steps_cuda": (_steps, "pytorch.json"),
     "measured_pytorch_cuda": (_measured_library, "pytorch.json"),
