@@ -194,7 +194,8 @@ check_dense(tsvd_handle *handle, tsvd_dtype dtype, int64_t m, int64_t n, int64_t
                          &right.right.array, NULL, &error) == TSVD_OK,
           "%s", error.text);
     for (int way = 0; way < WAYS * WAYS; way++) {
-        struct results x = place_results(dtype, way / WAYS, way % WAYS, matrices, m, n, k);
+        struct results x =
+            place_results(dtype, (enum way)(way / WAYS), (enum way)(way % WAYS), matrices, m, n, k);
         char what[80];
 
         snprintf(what, sizeof what, "dense %d, %lld x %lld, %lld, ways %d and %d", (int)dtype,
@@ -243,7 +244,8 @@ check_bidiagonal(tsvd_handle *handle, tsvd_dtype dtype, tsvd_method method, int6
                    &right.right.array, NULL, &error) == TSVD_OK,
           "%s", error.text);
     for (int way = 0; way < WAYS * WAYS; way++) {
-        struct results x = place_results(dtype, way / WAYS, way % WAYS, matrices, rows, columns, k);
+        struct results x = place_results(dtype, (enum way)(way / WAYS), (enum way)(way % WAYS),
+                                         matrices, rows, columns, k);
         char what[80];
 
         snprintf(what, sizeof what, "bidiagonal %d, n = %lld, %lld, ways %d and %d", (int)dtype,
@@ -272,7 +274,7 @@ check_inverse(tsvd_handle *handle, tsvd_dtype dtype, int64_t n)
     CHECK(tsvd_dense_inverse(handle, &A, NULL, 0, &right.array, NULL, &error) == TSVD_OK, "%s",
           error.text);
     for (int way = 0; way < WAYS; way++) {
-        struct placed x = place(dtype, way, 3, shape);
+        struct placed x = place(dtype, (enum way)way, 3, shape);
 
         CHECK(tsvd_dense_inverse(handle, &A, NULL, 0, &x.array, NULL, &error) == TSVD_OK, "%s",
               error.text);
