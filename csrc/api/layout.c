@@ -12,48 +12,43 @@ enum { TILE = 32 };
 
 /* ---- strides ---- */
 
-/* How the matrices of an array lie; both of a matrix with one row or column. */
-struct order {
-    int by_row, by_column;
-};
-
-static struct order
-order_of(const tsvd_array *x)
-{
-    const int last = x->ndim - 1;
-    const int64_t size = (int64_t)dtype_size(x->dtype);
-    const int64_t rows = x->shape[last - 1], columns = x->shape[last];
-    const int64_t down = x->strides[last - 1], along = x->strides[last];
-    struct order order = {1, 1};
-    int64_t stride = size * rows * columns;
-
-    for (int i = last - 2; i >= 0; i--) {
-        order.by_row &= x->shape[i] == 1 || x->strides[i] == stride;
-        stride *= x->shape[i];
-    }
-    if (stride == 0) { /* there is no entry */
-        return (struct order){1, 1};
-    }
-    order.by_column = order.by_row;
-    order.by_row &= (columns == 1 || along == size) && (rows == 1 || down == columns * size);
-    order.by_column &= (rows == 1 || down == size) && (columns == 1 || along == rows * size);
-    return order;
-}
-
 int
-tsvdi_layout_is_contiguous(const tsvd_array *x, int own)
+tsvdi_layout_is_contiguous(const tsvd_array *x)
 {
     int64_t stride = (int64_t)dtype_size(x->dtype);
-    int contiguous = 1;
 
-    if (own == 2) {
-        return order_of(x).by_row;
+    for (int i = 0; i < x->ndim; i++) {
+        if (x->shape[i] == 0) {
+            return 1;
+        }
     }
     for (int i = x->ndim - 1; i >= 0; i--) {
-        contiguous &= x->shape[i] == 1 || x->strides[i] == stride;
+        if (x->shape[i] != 1 && x->strides[i] != stride) {
+            return 0;
+        }
         stride *= x->shape[i];
     }
-    return contiguous || stride == 0;
+    return 1;
+}
+
+static void
+swap_numbers(int64_t *a, int64_t *b)
+{
+    const int64_t kept = *a;
+
+    *a = *b;
+    *b = kept;
+}
+
+/* Whether the transposes of matrices are C-contiguous. */
+static int
+is_by_column(const tsvd_array *x)
+{
+    tsvd_array transposed = *x;
+
+    swap_numbers(&transposed.shape[x->ndim - 2], &transposed.shape[x->ndim - 1]);
+    swap_numbers(&transposed.strides[x->ndim - 2], &transposed.strides[x->ndim - 1]);
+    return tsvdi_layout_is_contiguous(&transposed);
 }
 
 /* Whether no two entries share memory: from the smallest stride to the largest, each leads beyond
@@ -166,7 +161,7 @@ stage(struct layout *layout, const tsvd_array *to, const char *name, int own, vo
     void *made = NULL;
     tsvd_status ret = TSVD_OK;
 
-    if (tsvdi_layout_is_contiguous(to, own)) {
+    if (tsvdi_layout_is_contiguous(to)) {
         goto out;
     }
     if (to->space != TSVD_HOST) {
@@ -199,29 +194,15 @@ begin(struct layout *layout, tsvd_handle *handle, tsvd_dtype dtype)
 static int
 are_by_column(const tsvd_array *left, const tsvd_array *right)
 {
-    struct order of_left, of_right;
-
-    if (left == NULL || left->space != TSVD_HOST) {
-        return 0;
-    }
-    of_left = order_of(left);
-    of_right = order_of(right);
-    return of_left.by_column && of_right.by_column && !(of_left.by_row && of_right.by_row);
+    return left != NULL && left->space == TSVD_HOST &&
+           !(tsvdi_layout_is_contiguous(left) && tsvdi_layout_is_contiguous(right)) &&
+           is_by_column(left) && is_by_column(right);
 }
 
 static void
 swap(void **a, void **b)
 {
     void *const kept = *a;
-
-    *a = *b;
-    *b = kept;
-}
-
-static void
-swap_sizes(int64_t *a, int64_t *b)
-{
-    const int64_t kept = *a;
 
     *a = *b;
     *b = kept;
@@ -245,7 +226,7 @@ tsvdi_layout_begin(const tsvd_array *L, const tsvd_array *s, const tsvd_array *R
         layout->options = *p->call.options;
         layout->options.lower = !layout->options.lower;
         p->call.options = &layout->options;
-        swap_sizes(&p->rows, &p->columns);
+        swap_numbers(&p->rows, &p->columns);
         swap(&p->L, &p->R);
     } else if (L != NULL) {
         TSVD_TRY(stage(layout, L, "L", 2, &p->L, error));
@@ -264,7 +245,7 @@ transpose(struct dense_matrices *a)
 
     a->row_stride = a->column_stride;
     a->column_stride = stride;
-    swap_sizes(&a->rows, &a->columns);
+    swap_numbers(&a->rows, &a->columns);
 }
 
 tsvd_status
@@ -301,11 +282,9 @@ tsvd_status
 tsvdi_layout_begin_inverse(const tsvd_array *X, struct inverse_problem *p, struct layout *layout,
                            tsvd_error *error)
 {
-    const struct order order = order_of(X);
-
     begin(layout, p->call.handle, p->a.dtype);
-    if (order.by_column &&
-        !order.by_row) { /* the inverse of the transpose is that of the inverse */
+    if (!tsvdi_layout_is_contiguous(X) && is_by_column(X)) {
+        /* the inverse of the transpose is that of the inverse */
         transpose(&p->a);
         return TSVD_OK;
     }

@@ -28,8 +28,7 @@ struct layout {
     } staged[MOST_RESULTS];
 };
 
-/* Whether an array is C-contiguous that has `own` dimensions, 1 or 2, for each matrix. */
-int tsvdi_layout_is_contiguous(const tsvd_array *x, int own);
+int tsvdi_layout_is_contiguous(const tsvd_array *x);
 
 /* Sets where the core puts the results of a problem.  To be ended, unless it fails.  may_transpose:
    0 if the matrices are reduced already. */

@@ -622,7 +622,7 @@ tsvdi_dense_array(const struct dense_problem *p, const tsvd_array *x, const char
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(check_result(form, x, name, rows, columns, error));
-    if (!tsvdi_layout_is_contiguous(x, columns < 0 ? 1 : 2)) {
+    if (!tsvdi_layout_is_contiguous(x)) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "%s is not C-contiguous", name);
     }
 out:
