@@ -239,7 +239,7 @@ def place_of(form, name, x):
     if library_of(x) == "torch":
         if x.requires_grad or has_tangent(x):
             raise ValueError(f"{name} is a tensor that requires grad: {form.tensors}")
-        if _is_recorded(x):
+        if _is_recorded():
             raise TypeError(
                 f"{name} is a tensor of a call that is traced, and its result would become a "
                 "constant of the trace: use the functions of tsvd.torch"
@@ -321,12 +321,16 @@ def is_transformed(x):
     return sys.modules["torch"]._C._functorch.is_functorch_wrapped_tensor(x)
 
 
-def _is_recorded(x):
-    """Whether torch.jit.trace or make_fx record what becomes of a tensor."""
-    torch = sys.modules["torch"]
+def _is_recorded():
+    """Whether torch.jit.trace or make_fx record what is called."""
+    return sys.modules["torch"]._C._get_tracing_state() is not None or makes_proxies()
+
+
+def makes_proxies():
+    """Whether make_fx records what is called."""
     tracer = sys.modules.get("torch.fx.experimental.proxy_tensor")
-    return torch._C._get_tracing_state() is not None or (
-        torch._C._len_torch_dispatch_stack() > 0
+    return (
+        sys.modules["torch"]._C._len_torch_dispatch_stack() > 0
         and tracer is not None
         and tracer.get_proxy_mode() is not None
     )

@@ -74,7 +74,9 @@ def _as_torch(function):
     def call(A, *arguments, **options):
         if torch.compiler.is_compiling():
             return _in_float32(function, A, *arguments, **options)
-        if not _is_recorded() and any(map(_has_no_numbers, (A, *arguments, options.get("B")))):
+        # make_fx with fake tensors, too, is to find tsvd
+        given = A, *arguments, options.get("B")
+        if not _arrays.makes_proxies() and any(map(_has_no_numbers, given)):
             return theirs(A, *arguments, **options)
         try:
             return _in_float32(function, A, *arguments, **options)
@@ -88,11 +90,6 @@ def _as_torch(function):
             raise LinAlgError(f"linalg.{function.__name__}: {error}") from error
 
     return call
-
-
-def _is_recorded():
-    """Whether make_fx takes down what is called: with fake tensors, too, it shall find tsvd."""
-    return torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.PROXY) is not None
 
 
 def _has_no_numbers(x):
