@@ -2,7 +2,7 @@
  * The CUDA back end: its tables of operations, and how many matrices it works on at once.  Mirrors
  * csrc/cpu/backend.c.
  */
-#include "kernels.h"
+#include "matrix/matrix.h"
 
 static tsvd_status
 cuda_open(struct tsvd_context *ctx)
@@ -147,6 +147,7 @@ tsvdi_cuda(void)
         .twisted_order = 1,
         .twisted_few_order = 1,
         .finish_downloads = finish_downloads,
+        .orient_by_column = tsvdi_cuda_dense_orient_by_column,
         .values = &tsvdi_cuda_values,
         .vectors = &tsvdi_cuda_vectors,
         .dc = &tsvdi_cuda_dc,

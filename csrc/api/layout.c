@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/api_call.h"
 #include "backend/precision.h"
 #include "host/dtype.h"
 #include "host/host.h"
@@ -136,7 +137,7 @@ copy_task(void *arg, int worker, int64_t index)
 }
 
 /* Copies a C-contiguous array to another one of its shape. */
-static void
+static tsvd_status
 copy_out(const tsvd_handle *handle, const char *from, int own, const tsvd_array *to)
 {
     const int last = to->ndim - 1;
@@ -145,11 +146,14 @@ copy_out(const tsvd_handle *handle, const char *from, int own, const tsvd_array 
         to, from, own, dtype_size(to->dtype), rows, to->shape[last], (rows + TILE - 1) / TILE};
     int64_t tasks = c.tiles;
 
+    if (to->space != TSVD_HOST) {
+        return tsvdi_cuda_copy_out(handle->cuda, from, to, own);
+    }
     for (int i = 0; i <= last - own; i++) {
         tasks *= to->shape[i];
     }
-    (void)tsvdi_host_for_each(tsvdi_host_threads_for(handle->threads, tasks), tasks, copy_task,
-                              (void *)&c);
+    return tsvdi_host_for_each(tsvdi_host_threads_for(handle->threads, tasks), tasks, copy_task,
+                               (void *)&c);
 }
 
 /* Puts an array of the call's own in the place of *data, unless `to` is C-contiguous. */
@@ -158,15 +162,12 @@ stage(struct layout *layout, const tsvd_array *to, const char *name, int own, vo
       tsvd_error *error)
 {
     size_t bytes = dtype_size(to->dtype);
+    tsvd_memory *memory = NULL;
     void *made = NULL;
     tsvd_status ret = TSVD_OK;
 
     if (tsvdi_layout_is_contiguous(to)) {
         goto out;
-    }
-    if (to->space != TSVD_HOST) {
-        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
-                          "%s lies on a CUDA device and is not C-contiguous", name);
     }
     if (!is_apart(to)) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "entries of %s may overlap in memory", name);
@@ -174,8 +175,14 @@ stage(struct layout *layout, const tsvd_array *to, const char *name, int own, vo
     for (int i = 0; i < to->ndim; i++) {
         bytes *= (size_t)to->shape[i];
     }
-    TSVD_TRY(tsvdi_host_alloc(&layout->handle->host, bytes, error, &made));
+    if (to->space == TSVD_HOST) {
+        TSVD_TRY(tsvdi_host_alloc(&layout->handle->host, bytes, error, &made));
+    } else {
+        TSVD_TRY(tsvdi_cuda_memory_take(layout->handle->cuda, bytes, &memory, error));
+        made = tsvd_memory_data(memory);
+    }
     layout->staged[layout->count].to = to;
+    layout->staged[layout->count].memory = memory;
     layout->staged[layout->count].own = own;
     layout->staged[layout->count++].made = *data = made;
 out:
@@ -183,9 +190,10 @@ out:
 }
 
 static void
-begin(struct layout *layout, tsvd_handle *handle, tsvd_dtype dtype)
+begin(struct layout *layout, tsvd_handle *handle, tsvd_dtype dtype, tsvd_error *error)
 {
     layout->handle = handle;
+    layout->error = error;
     layout->dtype = dtype;
     layout->by_column = layout->count = 0;
 }
@@ -194,7 +202,7 @@ begin(struct layout *layout, tsvd_handle *handle, tsvd_dtype dtype)
 static int
 are_by_column(const tsvd_array *left, const tsvd_array *right)
 {
-    return left != NULL && left->space == TSVD_HOST &&
+    return left != NULL &&
            !(tsvdi_layout_is_contiguous(left) && tsvdi_layout_is_contiguous(right)) &&
            is_by_column(left) && is_by_column(right);
 }
@@ -216,13 +224,12 @@ tsvdi_layout_begin(const tsvd_array *L, const tsvd_array *s, const tsvd_array *R
 {
     tsvd_status ret = TSVD_OK;
 
-    begin(layout, p->call.handle, p->dtype);
+    begin(layout, p->call.handle, p->dtype, error);
     if (are_by_column(L, R)) {
         layout->by_column = 1;
-        layout->by_columns =
-            (struct column_results){p->batch.matrices,      p->rows,          p->columns, p->k,
-                                    left_vectors(p),        right_vectors(p), p->L,       p->R,
-                                    p->call.handle->threads};
+        layout->by_columns = (struct column_results){
+            p->call.handle, p->call.to,      p->batch.matrices, p->rows, p->columns,
+            p->k,           left_vectors(p), right_vectors(p),  p->L,    p->R};
         layout->options = *p->call.options;
         layout->options.lower = !layout->options.lower;
         p->call.options = &layout->options;
@@ -255,18 +262,13 @@ tsvdi_layout_begin_dense(const tsvd_array *U, const tsvd_array *S, const tsvd_ar
 {
     tsvd_status ret = TSVD_OK;
 
-    begin(layout, p->call.handle, p->a.dtype);
+    begin(layout, p->call.handle, p->a.dtype, error);
     if (may_transpose && are_by_column(U, Vh)) {
         layout->by_column = 1;
-        layout->by_columns = (struct column_results){p->a.batch.matrices,
-                                                     p->a.rows,
-                                                     p->a.columns,
-                                                     p->k,
-                                                     p->full ? p->a.rows : p->k,
-                                                     p->full ? p->a.columns : p->k,
-                                                     p->U,
-                                                     p->Vh,
-                                                     p->call.handle->threads};
+        layout->by_columns = (struct column_results){
+            p->call.handle, p->call.to, p->a.batch.matrices,        p->a.rows,
+            p->a.columns,   p->k,       p->full ? p->a.rows : p->k, p->full ? p->a.columns : p->k,
+            p->U,           p->Vh};
         transpose(&p->a);
         swap(&p->U, &p->Vh);
     } else if (U != NULL) {
@@ -282,7 +284,7 @@ tsvd_status
 tsvdi_layout_begin_inverse(const tsvd_array *X, struct inverse_problem *p, struct layout *layout,
                            tsvd_error *error)
 {
-    begin(layout, p->call.handle, p->a.dtype);
+    begin(layout, p->call.handle, p->a.dtype, error);
     if (!tsvdi_layout_is_contiguous(X) && is_by_column(X)) {
         /* the inverse of the transpose is that of the inverse */
         transpose(&p->a);
@@ -291,19 +293,38 @@ tsvdi_layout_begin_inverse(const tsvd_array *X, struct inverse_problem *p, struc
     return stage(layout, X, "X", 2, &p->X, error);
 }
 
+static tsvd_status
+bring(const struct layout *layout)
+{
+    tsvd_status ret = TSVD_OK;
+
+    if (layout->by_column) {
+        TSVD_TRY(tsvdi_precision_of(layout->dtype)->orient_by_column(&layout->by_columns));
+    }
+    for (int i = 0; i < layout->count; i++) {
+        TSVD_TRY(copy_out(layout->handle, layout->staged[i].made, layout->staged[i].own,
+                          layout->staged[i].to));
+    }
+out:
+    return ret;
+}
+
 tsvd_status
 tsvdi_layout_end(struct layout *layout, tsvd_status status)
 {
-    if (status == TSVD_OK && layout->by_column) {
-        status = tsvdi_precision_of(layout->dtype)->orient_by_column(&layout->by_columns);
+    tsvd_handle *const handle = layout->handle;
+    tsvd_status ret = status;
+
+    if (ret == TSVD_OK && (layout->by_column || layout->count > 0)) {
+        TSVD_CALL(handle, layout->error, bring(layout));
     }
     for (int i = 0; i < layout->count; i++) {
-        if (status == TSVD_OK) {
-            copy_out(layout->handle, layout->staged[i].made, layout->staged[i].own,
-                     layout->staged[i].to);
+        if (layout->staged[i].memory != NULL) {
+            tsvd_memory_release(layout->staged[i].memory);
+        } else {
+            tsvdi_host_free(&handle->host, layout->staged[i].made);
         }
-        tsvdi_host_free(&layout->handle->host, layout->staged[i].made);
     }
     layout->count = 0;
-    return status;
+    return ret;
 }

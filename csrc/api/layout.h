@@ -16,6 +16,7 @@ enum { MOST_RESULTS = 3 };
 /* What becomes of the results of a call. */
 struct layout {
     tsvd_handle *handle;
+    tsvd_error *error;
     tsvd_options options;             /* for the transposes */
     tsvd_dtype dtype;                 /* of the vectors */
     int by_column;                    /* 1: the transposes are decomposed */
@@ -24,7 +25,8 @@ struct layout {
     struct {
         const tsvd_array *to;
         void *made;
-        int own; /* dimensions of a result of one matrix */
+        tsvd_memory *memory; /* that holds it on a CUDA device; NULL: it is on the host */
+        int own;             /* dimensions of a result of one matrix */
     } staged[MOST_RESULTS];
 };
 

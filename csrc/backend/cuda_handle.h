@@ -30,6 +30,11 @@ tsvd_status tsvdi_cuda_synchronize(struct cuda_device *device, tsvd_error *error
 tsvd_status tsvdi_cuda_memory_take(struct cuda_device *device, size_t bytes, tsvd_memory **memory,
                                    tsvd_error *error);
 
+/* Copies C-contiguous numbers to `to`, an array of the device with any strides, whose last `own`
+   dimensions are those of one result.  Within a call. */
+tsvd_status tsvdi_cuda_copy_out(struct cuda_device *device, const void *d_from,
+                                const tsvd_array *to, int own);
+
 /* Gives cached memory back. */
 tsvd_status tsvdi_cuda_trim(struct cuda_device *device, tsvd_error *error);
 

@@ -254,6 +254,12 @@ tsvdi_cuda_memory_take(struct cuda_device *device, size_t bytes, tsvd_memory **m
 }
 
 tsvd_status
+tsvdi_cuda_copy_out(struct cuda_device *device, const void *d_from, const tsvd_array *to, int own)
+{
+    return library()->copy_out(device, d_from, to, own);
+}
+
+tsvd_status
 tsvdi_cuda_trim(struct cuda_device *device, tsvd_error *error)
 {
     return library()->trim(device, error);

@@ -56,6 +56,8 @@ struct cuda_library {
     tsvd_status (*synchronize)(struct cuda_device *device, tsvd_error *error);
     tsvd_status (*memory_take)(struct cuda_device *device, size_t bytes, tsvd_memory **memory,
                                tsvd_error *error);
+    tsvd_status (*copy_out)(struct cuda_device *device, const void *d_from, const tsvd_array *to,
+                            int own);
     tsvd_status (*trim)(struct cuda_device *device, tsvd_error *error);
     tsvd_status (*enter)(struct cuda_device *device, tsvd_error *error);
     void (*leave)(struct cuda_device *device, tsvd_status status);

@@ -561,6 +561,10 @@ struct backend {
        the host are done.  NULL: no operation does so. */
     tsvd_status (*finish_downloads)(struct tsvd_context *ctx);
 
+    /* Gives results in the back end's own memory that lie by columns, and are those of the
+       transposes, the signs that tsvd.h fixes.  NULL: it has no memory of its own. */
+    tsvd_status (*orient_by_column)(const struct column_results *results);
+
     /* ---- optional, NULL: the family is not offered ---- */
 
     const struct values_ops *values;

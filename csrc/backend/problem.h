@@ -130,14 +130,15 @@ struct dense_vectors {
     int transposed; /* 1: its transpose */
 };
 
-/* Results of matrices on the host that lie by columns. */
+/* Results of matrices that lie by columns. */
 struct column_results {
+    tsvd_handle *handle;
+    tsvd_space space; /* where they lie */
     int64_t matrices, rows, columns;
     int64_t k;                           /* values of each matrix */
     int64_t left_vectors, right_vectors; /* columns of U, and rows of Vh */
     void *left;                          /* U, [matrices][left_vectors][rows] */
     void *right;                         /* Vh, [matrices][columns][right_vectors] */
-    int threads;                         /* as the handle has them */
 };
 
 #endif

@@ -2,6 +2,7 @@
  * Results that lie by columns.  They are those of the transposes, whose left vectors have the signs
  * that tsvd.h fixes: here the signs go by the other side.
  */
+#include "backend/handle.h"
 #include "dense/dense_call.h"
 #include "host/host.h"
 
@@ -98,7 +99,10 @@ tsvdi_dense_orient_by_column(const struct column_results *x)
 {
     const struct shared shared = {x, (x->k + TOGETHER - 1) / TOGETHER};
     const int64_t groups = x->matrices * shared.groups;
-    const int threads = tsvdi_host_threads_for(x->threads, groups);
+    const int threads = tsvdi_host_threads_for(x->handle->threads, groups);
 
+    if (x->space != TSVD_HOST) {
+        return tsvdi_backend_of(x->handle)->orient_by_column(x);
+    }
     return tsvdi_host_for_each(threads, groups, turn_task, (void *)&shared);
 }

@@ -58,6 +58,7 @@ tsvd_cuda_library(const struct core_services *core)
         .wait_for = tsvdi_cuda_wait_for,
         .synchronize = tsvdi_cuda_synchronize,
         .memory_take = tsvdi_cuda_memory_take,
+        .copy_out = tsvdi_cuda_copy_out,
         .trim = tsvdi_cuda_trim,
         .enter = tsvdi_cuda_enter,
         .leave = tsvdi_cuda_leave,

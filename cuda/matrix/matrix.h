@@ -202,6 +202,9 @@ tsvd_status tsvdi_cuda_dense_finish(struct cuda_call *call, const struct cuda_ma
                                     const real_int *d_exponent, const struct cuda_results *out,
                                     struct dense_shape shape, char *d_work);
 
+/* results.cu, see struct backend. */
+tsvd_status tsvdi_cuda_dense_orient_by_column(const struct column_results *results);
+
 /* Delivers the results of `count` matrices, from number `begin` of the problem on, to the host. */
 static inline tsvd_status
 cuda_dense_deliver(struct tsvd_context *ctx, const struct dense_problem *p,

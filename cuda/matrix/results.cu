@@ -2,13 +2,16 @@
  * From the SVD of B to that of A: what the reflectors start from, and, after them, signs and
  * scale.
  */
+#include <algorithm>
+
 #include "matrix/matrix.h"
 
 enum {
     THREADS = 256,
     SIGN_LINES = 8,
     TURN_ENTRIES = 8,
-    SMALL_GROUP = 4 /* threads of a small matrix, at least */
+    ROW_PART = 4096, /* entries of a row that a warp looks through */
+    SMALL_GROUP = 4  /* threads of a small matrix, at least */
 };
 
 /* ---- before the reflectors ---- */
@@ -47,6 +50,24 @@ out:
 }
 
 /* ---- after the reflectors ---- */
+
+/* The largest of the entries that `lanes` threads of a warp have, of equals that of the first
+   place. */
+static __device__ __forceinline__ scalar
+largest_of_lanes(int lanes, scalar most, int64_t place)
+{
+    for (int apart = lanes / 2; apart > 0; apart /= 2) {
+        const scalar other = __shfl_xor_sync(0xffffffffu, most, apart);
+        const int64_t there = __shfl_xor_sync(0xffffffffu, place, apart);
+
+        if (entry_size(other) > entry_size(most) ||
+            (entry_size(other) == entry_size(most) && there < place)) {
+            most = other;
+            place = there;
+        }
+    }
+    return most;
+}
 
 /* Of DENSE_SIGN_ROWS rows of U, the entry of largest magnitude in each column; on a tie the first.
    A block has a tile of columns. */
@@ -89,9 +110,39 @@ largest_kernel(const scalar *u, struct dense_shape shape, int64_t parts, int64_t
     }
 }
 
+/* Of ROW_PART entries of the first k rows of each matrix, the one of largest magnitude; on a tie the
+   first.  A warp has a part of a row. */
+static __global__ void
+__launch_bounds__(THREADS)
+    largest_in_row_kernel(const scalar *x, int64_t rows, int64_t columns, int64_t k, int64_t count,
+                          int64_t parts, scalar *largest)
+{
+    const int64_t at = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / WARP;
+    const int64_t matrix = at / (parts * k), part = at / k % parts, j = at % k;
+    const int64_t first = part * ROW_PART;
+    const int64_t end = first + ROW_PART < columns ? first + ROW_PART : columns;
+    int64_t place = columns;
+    scalar most = 0;
+
+    if (matrix >= count) {
+        return;
+    }
+    x += (matrix * rows + j) * columns;
+    for (int64_t i = first + threadIdx.x % WARP; i < end; i += WARP) {
+        if (entry_size(x[i]) > entry_size(most)) {
+            most = x[i];
+            place = i;
+        }
+    }
+    most = largest_of_lanes(WARP, most, place);
+    if (threadIdx.x % WARP == 0) {
+        largest[at] = most;
+    }
+}
+
 /* The largest entry of each left vector, to `turn`; and the values with the scale of A (exponent
-   NULL: they have it), or NaN for a matrix that is not finite.  `lanes` threads of a warp look
-   through the parts of a vector. */
+   NULL: they have it), or NaN for a matrix that is not finite; s NULL: no values.  `lanes` threads
+   of a warp look through the parts of a vector. */
 static __global__ void
 __launch_bounds__(THREADS)
     finish_kernel(int64_t k, int64_t count, int64_t parts, int lanes, const scalar *largest,
@@ -110,35 +161,30 @@ __launch_bounds__(THREADS)
             place = part;
         }
     }
-    for (int apart = lanes / 2; apart > 0; apart /= 2) {
-        const scalar other = __shfl_xor_sync(0xffffffffu, most, apart);
-        const int64_t there = __shfl_xor_sync(0xffffffffu, place, apart);
-
-        if (entry_size(other) > entry_size(most) ||
-            (entry_size(other) == entry_size(most) && there < place)) {
-            most = other;
-            place = there;
-        }
-    }
+    most = largest_of_lanes(lanes, most, place);
     if (at >= k * count || lane > 0) {
         return;
     }
-    s[at] = scaled_value(s[at], exponent == NULL ? 0 : exponent[matrix], kind[matrix] == NONFINITE);
+    if (s != NULL) {
+        s[at] =
+            scaled_value(s[at], exponent == NULL ? 0 : exponent[matrix], kind[matrix] == NONFINITE);
+    }
     if (turn != NULL) {
         turn[at] = most;
     }
 }
 
-/* Turns the first k columns of U, or, by_row, rows of Vh, by the largest entries of the columns of
-   U; fills what belongs to a matrix that is not finite with NaN. */
+/* Turns the first k columns, or, by_row, rows, by the largest entries of the left vectors: as left
+   ones or as right ones.  Fills what belongs to a matrix that is not finite with NaN (kind NULL:
+   nothing). */
 static __global__ void
 __launch_bounds__(THREADS)
-    turn_kernel(int64_t rows, int64_t columns, int by_row, int64_t k, int64_t parts,
+    turn_kernel(int64_t rows, int64_t columns, int by_row, int right, int64_t k, int64_t parts,
                 const scalar *turn, const char *kind, scalar *x)
 {
     const int64_t matrix = blockIdx.x / parts;
     const int64_t begin = (int64_t)(blockIdx.x % parts) * THREADS * TURN_ENTRIES + threadIdx.x;
-    const bool lost = kind[matrix] == NONFINITE;
+    const bool lost = kind != NULL && kind[matrix] == NONFINITE;
 
     x += matrix * rows * columns;
     for (int i = 0; i < TURN_ENTRIES; i++) {
@@ -150,8 +196,8 @@ __launch_bounds__(THREADS)
             if (lost) {
                 x[at] = lost_entry();
             } else if (vector < k && turns(turn[matrix * k + vector])) {
-                x[at] = by_row ? turned_right(x[at], turn[matrix * k + vector])
-                               : turned_left(x[at], turn[matrix * k + vector]);
+                x[at] = right ? turned_right(x[at], turn[matrix * k + vector])
+                              : turned_left(x[at], turn[matrix * k + vector]);
             }
         }
     }
@@ -238,15 +284,16 @@ tsvdi_cuda_dense_finish_bytes(int64_t count, struct dense_shape shape)
     return bytes_of(count * shape.k, (uint64_t)(sign_parts(shape) + 1) * sizeof(scalar));
 }
 
+/* Left vectors are columns, and right ones rows; by_column: of the transposes. */
 static tsvd_status
-turn(struct cuda_call *call, const struct cuda_matrices *in, int64_t rows, int64_t columns,
-     int by_row, int64_t k, const scalar *d_turn, scalar *d_x)
+turn(struct cuda_call *call, int64_t count, const char *d_kind, int64_t rows, int64_t columns,
+     int right, int by_column, int64_t k, const scalar *d_turn, scalar *d_x)
 {
     const int64_t parts = blocks_for(rows * columns, (int64_t)THREADS * TURN_ENTRIES);
     tsvd_status ret = TSVD_OK;
 
-    turn_kernel<<<(unsigned)(parts * in->count), THREADS, 0, call->stream>>>(
-        rows, columns, by_row, k, parts, d_turn, in->kind, d_x);
+    turn_kernel<<<(unsigned)(parts * count), THREADS, 0, call->stream>>>(
+        rows, columns, right != by_column, right, k, parts, d_turn, d_kind, d_x);
     CUDA_LAUNCHED(call);
 out:
     return ret;
@@ -277,9 +324,63 @@ tsvdi_cuda_dense_finish(struct cuda_call *call, const struct cuda_matrices *in,
         out->u != NULL ? d_turn : NULL);
     CUDA_LAUNCHED(call);
     if (out->u != NULL) {
-        TSVD_TRY(turn(call, in, shape.u_rows, shape.u_columns, 0, k, d_turn, out->u));
-        TSVD_TRY(turn(call, in, shape.v_rows, shape.v_columns, 1, k, d_turn, out->vh));
+        TSVD_TRY(
+            turn(call, count, in->kind, shape.u_rows, shape.u_columns, 0, 0, k, d_turn, out->u));
+        TSVD_TRY(
+            turn(call, count, in->kind, shape.v_rows, shape.v_columns, 1, 0, k, d_turn, out->vh));
     }
 out:
+    return ret;
+}
+
+/* ---- results by columns ---- */
+
+/* That of `count` matrices, as many as a grid can have. */
+static tsvd_status
+orient(struct cuda_call *call, const struct column_results *x, int64_t begin, int64_t count,
+       int64_t parts, scalar *d_largest)
+{
+    const int64_t k = x->k, warps = k * parts * count, vectors = k * count;
+    const int lanes = parts < WARP ? 1 : (int)WARP;
+    scalar *const left = (scalar *)x->left + begin * x->left_vectors * x->rows;
+    scalar *const right = (scalar *)x->right + begin * x->columns * x->right_vectors;
+    scalar *const d_turn = parts > 1 ? d_largest + warps : d_largest;
+    tsvd_status ret = TSVD_OK;
+
+    largest_in_row_kernel<<<blocks_for(warps * WARP, THREADS), THREADS, 0, call->stream>>>(
+        left, x->left_vectors, x->rows, k, count, parts, d_largest);
+    CUDA_LAUNCHED(call);
+    if (parts > 1) {
+        finish_kernel<<<blocks_for(vectors * lanes, THREADS), THREADS, 0, call->stream>>>(
+            k, count, parts, lanes, d_largest, NULL, NULL, NULL, d_turn);
+        CUDA_LAUNCHED(call);
+    }
+    TSVD_TRY(turn(call, count, NULL, x->left_vectors, x->rows, 0, 1, k, d_turn, left));
+    TSVD_TRY(turn(call, count, NULL, x->columns, x->right_vectors, 1, 1, k, d_turn, right));
+out:
+    return ret;
+}
+
+tsvd_status
+tsvdi_cuda_dense_orient_by_column(const struct column_results *x)
+{
+    struct cuda_call *call = &x->handle->cuda->call;
+    const int64_t parts = blocks_for(x->rows, ROW_PART);
+    const int64_t left = x->left_vectors * x->rows, right = x->columns * x->right_vectors;
+    const int64_t most = std::max<int64_t>(INT32_MAX / std::max<int64_t>({left, right, 1}), 1);
+    scalar *d_largest = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    if (x->k == 0 || x->matrices == 0) {
+        goto out;
+    }
+    TSVD_TRY(tsvdi_cuda_alloc(
+        call, bytes_of(std::min(most, x->matrices) * x->k, (uint64_t)(parts + 1) * sizeof(scalar)),
+        (void **)&d_largest));
+    for (int64_t begin = 0; begin < x->matrices; begin += most) {
+        TSVD_TRY(orient(call, x, begin, std::min(most, x->matrices - begin), parts, d_largest));
+    }
+out:
+    tsvdi_cuda_free(call, d_largest);
     return ret;
 }

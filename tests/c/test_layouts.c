@@ -1,6 +1,7 @@
 /*
  * Results in arrays of any strides: by columns, by rows with room between, backwards.  They are
- * those of C-contiguous arrays, and what lies between is not written.
+ * those of C-contiguous arrays, and what lies between is not written.  With ON_DEVICE the results lie
+ * on a CUDA device, in memory that the host can read; it leaves with SKIPPED where there is no GPU.
  */
 #include <complex.h>
 #include <string.h>
@@ -9,7 +10,58 @@
 #include "defaults.h"
 #include "plain_blas.h"
 
-enum { MOST_ENTRIES = 4 * 23 * 23, ROOM = 8 * MOST_ENTRIES, UNTOUCHED = 77 };
+#ifdef ON_DEVICE
+#include <cuda_runtime_api.h>
+
+static const tsvd_space space = TSVD_CUDA;
+enum { LARGE = 150 };
+
+static void *
+take(size_t bytes)
+{
+    void *p = NULL;
+
+    CHECK(cudaMallocManaged(&p, bytes, cudaMemAttachGlobal) == cudaSuccess, "%zu bytes", bytes);
+    return p;
+}
+
+static void
+give(void *p)
+{
+    (void)cudaFree(p);
+}
+
+static void
+wait_for_results(void)
+{
+    CHECK(cudaDeviceSynchronize() == cudaSuccess, "the device");
+}
+
+#else
+
+static const tsvd_space space = TSVD_HOST;
+enum { LARGE = 23 };
+
+static void *
+take(size_t bytes)
+{
+    return allocate(bytes);
+}
+
+static void
+give(void *p)
+{
+    free(p);
+}
+
+static void
+wait_for_results(void)
+{
+}
+
+#endif
+
+enum { MOST_ENTRIES = 4 * LARGE * LARGE, ROOM = 16 * MOST_ENTRIES, UNTOUCHED = 77 };
 
 static const tsvd_dtype dtypes[] = {TSVD_FLOAT64, TSVD_FLOAT32, TSVD_COMPLEX128, TSVD_COMPLEX64};
 
@@ -21,6 +73,7 @@ struct placed {
     tsvd_array array;
     char *memory;
     size_t bytes;
+    int64_t rows, columns; /* that are determined: the others complete a basis */
 };
 
 static struct placed
@@ -28,10 +81,10 @@ place(tsvd_dtype dtype, enum way way, int ndim, const int64_t *shape)
 {
     const int64_t size = (int64_t)tsvd_dtype_size(dtype), columns = shape[ndim - 1];
     const int64_t rows = ndim > 2 ? shape[1] : 1;
-    struct placed x = {tsvd_array_of(NULL, TSVD_HOST, dtype, ndim, shape), NULL, ROOM};
+    struct placed x = {tsvd_array_of(NULL, space, dtype, ndim, shape), NULL, ROOM, rows, columns};
     int64_t *strides = x.array.strides, from = 3;
 
-    x.memory = allocate(x.bytes);
+    x.memory = take(x.bytes);
     memset(x.memory, UNTOUCHED, x.bytes);
     switch (way) {
     case BY_COLUMN:
@@ -98,6 +151,7 @@ compare(struct placed *x, const struct placed *right, double tolerance, const ch
     double worst = 0;
     size_t touched = 0;
 
+    wait_for_results();
     for (int64_t k = 0; k < array->shape[0]; k++) {
         for (int64_t i = 0; i < rows; i++) {
             for (int64_t j = 0; j < array->shape[array->ndim - 1]; j++) {
@@ -105,7 +159,7 @@ compare(struct placed *x, const struct placed *right, double tolerance, const ch
                 const double off = cabs(number_at(array->dtype, at) -
                                         number_at(array->dtype, entry_of(&right->array, k, i, j)));
 
-                worst = off <= worst ? worst : off;
+                worst = off <= worst || i >= x->rows || j >= x->columns ? worst : off;
                 memset(at, UNTOUCHED, size);
             }
         }
@@ -149,9 +203,9 @@ struct results {
 static void
 free_results(struct results *x)
 {
-    free(x->left.memory);
-    free(x->values.memory);
-    free(x->right.memory);
+    give(x->left.memory);
+    give(x->values.memory);
+    give(x->right.memory);
 }
 
 static void
@@ -171,10 +225,12 @@ place_results(tsvd_dtype dtype, enum way left, enum way right, int64_t matrices,
     const int64_t u[] = {matrices, m, full ? m : k}, s[] = {matrices, count};
     const int64_t vh[] = {matrices, full ? n : k, n};
 
-    return (struct results){
-        place(dtype, left, 3, u),
-        place(tsvd_dtype_of_values(dtype), left == BY_COLUMN ? BY_ROW : left, 2, s),
-        place(dtype, right, 3, vh)};
+    struct results x = {place(dtype, left, 3, u),
+                        place(tsvd_dtype_of_values(dtype), left == BY_COLUMN ? BY_ROW : left, 2, s),
+                        place(dtype, right, 3, vh)};
+
+    x.left.columns = x.right.rows = count;
+    return x;
 }
 
 static void
@@ -206,7 +262,7 @@ check_dense(tsvd_handle *handle, tsvd_dtype dtype, int64_t m, int64_t n, int64_t
         compare_results(&x, &right, dtype, what);
         free_results(&x);
     }
-    if (dtype == TSVD_FLOAT64 && k >= 0) { /* what completes a basis is not determined */
+    if (dtype == TSVD_FLOAT64) {
         struct results x = place_results(dtype, BY_COLUMN, BY_COLUMN, matrices, m, n, k);
 
         CHECK(tsvd_dense_reduce(handle, &A, NULL, &reduction, &error) == TSVD_OK, "%s", error.text);
@@ -279,9 +335,9 @@ check_inverse(tsvd_handle *handle, tsvd_dtype dtype, int64_t n)
         CHECK(tsvd_dense_inverse(handle, &A, NULL, 0, &x.array, NULL, &error) == TSVD_OK, "%s",
               error.text);
         compare(&x, &right, 100 * tolerance_of(dtype), "inverse");
-        free(x.memory);
+        give(x.memory);
     }
-    free(right.memory);
+    give(right.memory);
     free(a);
 }
 
@@ -313,15 +369,39 @@ test_overlap(tsvd_handle *handle)
           "values in one place");
 }
 
+/* A handle of where the results lie; NULL: there is no such device. */
+static tsvd_handle *
+make_handle(void)
+{
+    tsvd_config config = default_config();
+    tsvd_handle *handle = NULL;
+    tsvd_error error;
+    int count = 1;
+
+    if (space == TSVD_CUDA) {
+        config.device = 0;
+        count = tsvd_cuda_device_count(&count, &error) == TSVD_OK ? count : 0;
+    }
+    if (count > 0) {
+        CHECK(tsvd_create(&config, &handle, &error) == TSVD_OK, "%s", error.text);
+    }
+    return handle;
+}
+
 int
 main(void)
 {
-    tsvd_handle *handle = NULL;
-    tsvd_error error;
+    enum { SKIPPED = 77 };
+    tsvd_handle *handle = make_handle();
 
-    CHECK(tsvd_create(NULL, &handle, &error) == TSVD_OK, "%s", error.text);
-    use_blas(handle, 4);
-    test_overlap(handle);
+    if (handle == NULL) {
+        printf("there is no CUDA device\n");
+        return SKIPPED;
+    }
+    if (space == TSVD_HOST) {
+        use_blas(handle, 4);
+        test_overlap(handle);
+    }
     for (int i = 0; i < 4; i++) {
         const tsvd_dtype dtype = dtypes[i];
 
@@ -331,16 +411,19 @@ main(void)
         check_dense(handle, dtype, 7, 3, -1);
         check_dense(handle, dtype, 1, 3, 1);
         check_dense(handle, dtype, 4, 1, 1);
-        if (i < 2) { /* what needs a BLAS */
+        if (i < 2 || space == TSVD_CUDA) { /* what needs a BLAS */
             check_inverse(handle, dtype, 1);
             check_inverse(handle, dtype, 6);
-            check_dense(handle, dtype, 23, 20, 20);
-            check_dense(handle, dtype, 20, 23, 7);
-            check_inverse(handle, dtype, 23);
+            check_dense(handle, dtype, LARGE, LARGE - 3, LARGE - 3);
+            check_dense(handle, dtype, LARGE - 3, LARGE, 7);
+            check_inverse(handle, dtype, LARGE);
+        }
+        if (i < 2) { /* bidiagonal matrices are real */
             check_bidiagonal(handle, dtype, TSVD_METHOD_AUTO, 1, 0, 0, 1);
             for (int lower = 0; lower < 2; lower++) {
                 check_bidiagonal(handle, dtype, TSVD_METHOD_QR, 20, lower, 0, 20);
                 check_bidiagonal(handle, dtype, TSVD_METHOD_DC, 20, lower, 0, 9);
+                check_bidiagonal(handle, dtype, TSVD_METHOD_DC, LARGE - 3, lower, 0, LARGE - 3);
                 check_bidiagonal(handle, dtype, TSVD_METHOD_AUTO, 12, lower, 1, -1);
                 check_bidiagonal(handle, dtype, TSVD_METHOD_AUTO, 12, lower, 1, 12);
             }

@@ -62,6 +62,14 @@ if(tsvd_with_cuda)
         add_test(NAME ${name} COMMAND ${name})
         set_property(TEST ${name} PROPERTY SKIP_RETURN_CODE 77)
     endforeach()
+    add_executable(test_layouts_device tests/c/test_layouts.c)
+    target_compile_definitions(test_layouts_device PRIVATE ON_DEVICE=1)
+    target_include_directories(test_layouts_device SYSTEM PRIVATE
+        ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
+    set_property(TARGET test_layouts_device PROPERTY LINKER_LANGUAGE CUDA) # so with the runtime
+    target_link_libraries(test_layouts_device PRIVATE tsvd_static tsvd_flags)
+    add_test(NAME test_layouts_device COMMAND test_layouts_device)
+    set_property(TEST test_layouts_device PROPERTY SKIP_RETURN_CODE 77)
     # Vectors are spoilt before the probes on the device see them.
     foreach(type IN ITEMS f64 f32)
         set(name test_probes_${type})

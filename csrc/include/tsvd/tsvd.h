@@ -31,12 +31,11 @@
  * NULL.  A function that is given a handle of NULL returns TSVD_ERR_ARGUMENT, unless its comment
  * allows it.  Every `error` may be NULL.
  *
- * Strides.  Arrays on the host may have any strides, results too, as long as their entries do not
+ * Strides.  Arrays may have any strides, results too, as long as the entries of results do not
  * overlap.  C-contiguous results take the least time and memory.  If both sides of the vectors lie
  * by columns, as Fortran has arrays, the transposes are decomposed into them, and nothing is
  * copied; the same holds for an inverse by columns.  With other strides a call takes as much memory
- * more as those results, which no plan counts.  Results on a CUDA device are C-contiguous, or an
- * inverse by columns.
+ * more as those results, where they lie; no plan counts it.
  *
  * Floating point.  tsvd_svd(), tsvd_select() and the functions for dense matrices compute in the
  * default environment, in each of its threads: it rounds to nearest, flushes nothing to zero, and
