@@ -23,7 +23,7 @@ SOURCES := CMakeLists.txt pyproject.toml README.md csrc cuda cmake python/tsvd \
 C_SOURCES := $(shell find bindings csrc cuda examples tests/abi tests/c tests/library \
     -name "*.[ch]" -o -name "*.[ch]pp" -o -name "*.cu" -o -name "*.cuh")
 
-.PHONY: help demo test bench verify gpu lint format ctest coverage library java wheels clean
+.PHONY: help demo test bench verify gpu lint format ctest coverage library reference java wheels clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -72,6 +72,11 @@ coverage: .venv/build ## list the lines of csrc that no C test reaches
 
 library: .venv/build ## build the C library, and use it as C and C++ programs do
 	tests/library/run
+
+reference: ## write the comments of the headers as pages, into build/reference/html
+	mkdir -p build/reference
+	TSVD_VERSION=$$(sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml) \
+	    doxygen docs/reference/Doxyfile
 
 java: .venv/build ## build the Java bindings, and test them with each JDK that is here (ARGS=bench: time calls)
 	bindings/java/run $(ARGS)

@@ -62,12 +62,23 @@ if(tsvd_with_cuda)
         add_test(NAME ${name} COMMAND ${name})
         set_property(TEST ${name} PROPERTY SKIP_RETURN_CODE 77)
     endforeach()
+    # The program for CUDA on the page for C.
+    file(READ docs/c.md page)
+    string(REGEX MATCH "#include <cuda_runtime_api.h>[^`]*" program "${page}")
+    file(CONFIGURE OUTPUT page_of_c.c CONTENT "${program}" @ONLY)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS docs/c.md)
+    add_executable(page_of_c ${CMAKE_CURRENT_BINARY_DIR}/page_of_c.c)
+    add_test(NAME page_of_c COMMAND page_of_c)
+    set_property(TEST page_of_c PROPERTY SKIP_REGULAR_EXPRESSION "no CUDA|driver")
+    # Results on a device, in memory that the host reads.
     add_executable(test_layouts_device tests/c/test_layouts.c)
     target_compile_definitions(test_layouts_device PRIVATE ON_DEVICE=1)
-    target_include_directories(test_layouts_device SYSTEM PRIVATE
-        ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
-    set_property(TARGET test_layouts_device PROPERTY LINKER_LANGUAGE CUDA) # so with the runtime
-    target_link_libraries(test_layouts_device PRIVATE tsvd_static tsvd_flags)
+    foreach(name IN ITEMS page_of_c test_layouts_device) # in C, with the runtime
+        target_include_directories(${name} SYSTEM PRIVATE
+            ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES})
+        set_property(TARGET ${name} PROPERTY LINKER_LANGUAGE CUDA)
+        target_link_libraries(${name} PRIVATE tsvd_static tsvd_flags)
+    endforeach()
     add_test(NAME test_layouts_device COMMAND test_layouts_device)
     set_property(TEST test_layouts_device PROPERTY SKIP_RETURN_CODE 77)
     # Vectors are spoilt before the probes on the device see them.
