@@ -45,6 +45,32 @@ STATIC_ASSERT(takes<const double, std::span<const double>> &&takes<double, std::
 STATIC_ASSERT(!takes<double, std::span<const double>> && takes<double, std::span<double, 3> &>);
 #endif
 
+/* What std::mdspan offers, with std::layout_left: matrices by columns. */
+template <class T> struct columns_view {
+    T *data;
+    std::size_t rows, columns;
+
+    static constexpr std::size_t rank()
+    {
+        return 2;
+    }
+    T *data_handle() const
+    {
+        return data;
+    }
+    std::size_t extent(std::size_t i) const
+    {
+        return i == 0 ? rows : columns;
+    }
+    std::size_t stride(std::size_t i) const
+    {
+        return i == 0 ? 1 : rows;
+    }
+};
+STATIC_ASSERT(takes<double, columns_view<double>> &&takes<const double, columns_view<double>>);
+STATIC_ASSERT(takes<const float, columns_view<const float>> &&
+              !takes<float, columns_view<const float>> && !takes<double, columns_view<float>>);
+
 /* A handle has one owner. */
 STATIC_ASSERT(std::is_nothrow_move_constructible<tsvd::handle>::value);
 STATIC_ASSERT(std::is_nothrow_move_assignable<tsvd::handle>::value);
@@ -457,6 +483,8 @@ test_inverse(tsvd::handle &handle)
     CHECK(X == two.X && info.rcond == two.info.rcond);
     const int bytes = sizeof(real);
     tsvd::dense_inverse(handle, a1.strided(bytes, 3 * bytes), tsvd::on_host(turned.data(), 3, 3));
+    CHECK(std::abs(turned[1] - one.X[3]) <= bound && std::abs(turned[3] - one.X[1]) <= bound);
+    tsvd::dense_inverse(handle, a1, columns_view<real>{turned.data(), 3, 3});
     CHECK(std::abs(turned[1] - one.X[3]) <= bound && std::abs(turned[3] - one.X[1]) <= bound);
 
     // With a step of Newton's iteration, which takes memory of its own.

@@ -298,6 +298,15 @@ template <class Container, class T>
 using if_holds = std::enable_if_t<!is_array<std::decay_t<Container>>::value &&
                                   std::is_convertible<entry_of<Container> (*)[], T (*)[]>::value>;
 
+/* Views of entries that may be used as a T, as std::mdspan is one. */
+template <class View, class T>
+using if_views =
+    std::enable_if_t<std::is_convertible<std::remove_pointer_t<decltype(std::declval<const View &>()
+                                                                            .data_handle())> (*)[],
+                                         T (*)[]>::value &&
+                     std::is_integral<decltype(std::declval<const View &>().extent(0))>::value &&
+                     std::is_integral<decltype(std::declval<const View &>().stride(0))>::value>;
+
 /* The type of values, and of the parts of a complex number. */
 template <class T> struct value {
     using type = T;
@@ -346,8 +355,10 @@ place(std::size_t so_far, Size size, Index index, Rest... rest) noexcept
  * own them.
  *
  * A one-dimensional array comes by itself from std::vector, std::array, std::span, a C array and
- * all else that has data() and size().  Other shapes and the memory of a device are
- * made by on_host() and on_device().
+ * all else that has data() and size().  One of up to TSVD_MAX_DIMS dimensions on the host comes
+ * from std::mdspan, and from all else that has its data_handle(), rank(), extent() and stride(); by
+ * columns, for example, with std::layout_left.  Other shapes and the memory of a device are made by
+ * on_host() and on_device().
  */
 template <class T> class array
 {
@@ -362,6 +373,25 @@ template <class T> class array
 
         array_ = tsvd_array_of(detail::data_of(container), TSVD_HOST,
                                detail::dtype_of<number>::dtype, 1, &size);
+    }
+
+    template <class View, class = detail::if_views<View, T>, class = void> array(const View &view)
+    {
+        using rank = decltype(View::rank());
+        const int ndim = static_cast<int>(View::rank());
+        std::int64_t shape[TSVD_MAX_DIMS] = {};
+
+        static_assert(1 <= View::rank() && View::rank() <= TSVD_MAX_DIMS,
+                      "an array has 1 to TSVD_MAX_DIMS dimensions");
+        for (int i = 0; i < ndim; i++) {
+            shape[i] = static_cast<std::int64_t>(view.extent(static_cast<rank>(i)));
+        }
+        array_ = tsvd_array_of(view.data_handle(), TSVD_HOST, detail::dtype_of<number>::dtype, ndim,
+                               shape);
+        for (int i = 0; i < ndim; i++) {
+            array_.strides[i] = static_cast<std::int64_t>(view.stride(static_cast<rank>(i))) *
+                                static_cast<std::int64_t>(sizeof(T));
+        }
     }
 
     /* An output array is also an input array. */
@@ -380,7 +410,7 @@ template <class T> class array
     }
 
     /* The same array with these strides: bytes from one entry to the next along each dimension.
-       They may be negative or 0, but results must be C-contiguous. */
+       They may be negative; those of input also 0. */
     template <class... Bytes> array strided(Bytes... bytes) const
     {
         const std::int64_t strides[] = {static_cast<std::int64_t>(bytes)...};
@@ -844,9 +874,9 @@ svdvals(handle &h, const array<const float> &d, const array<const float> &e, con
 /*
  * The same into arrays of the caller's, all on the host or all on the handle's device.
  *
- * L, s, R   (batch..., rows, k), (batch..., k) and (batch..., k, columns) for the k wanted values,
- *           C-contiguous; or of one dimension with as many entries, as a container is.  They share
- *           no memory with d, e and each other
+ * L, s, R   (batch..., rows, k), (batch..., k) and (batch..., k, columns) for the k wanted values;
+ *           or of one dimension with as many entries, as a container is.  They share no memory with
+ *           d, e and each other
  *
  * Returns what was done; as in C, results on a device are there in the order of the stream.
  */
@@ -1108,10 +1138,9 @@ dense_svdvals(handle &h, const array<const std::complex<float>> &a, const option
 /*
  * The same into arrays of the caller's, all on the host or all on the handle's device.
  *
- * U, S, Vh   (batch..., m, k), (batch..., k) and (batch..., k, n) for the k wanted values,
- *            C-contiguous; or of one dimension with as many entries.  If all values are wanted U
- *            may be (batch..., m, m) and Vh (batch..., n, n).  They share no memory with a and each
- *            other
+ * U, S, Vh   (batch..., m, k), (batch..., k) and (batch..., k, n) for the k wanted values; or of
+ *            one dimension with as many entries.  If all values are wanted U may be (batch..., m, m)
+ *            and Vh (batch..., n, n).  They share no memory with a and each other
  *
  * Returns what was done; as in C, results on a device are there in the order of the stream.
  */
@@ -1390,8 +1419,7 @@ dense_inverse(handle &h, const array<const std::complex<float>> &a, const option
 /*
  * The same into an array of the caller's, on the host or on the handle's device.
  *
- * X   (batch..., n, n), C-contiguous; or of one dimension with as many entries.  It shares no
- *     memory with a
+ * X   (batch..., n, n); or of one dimension with as many entries.  It shares no memory with a
  *
  * Returns what is known of the inverses.
  */
