@@ -1,6 +1,5 @@
 #include "api/layout.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "api/api_call.h"
@@ -52,28 +51,37 @@ is_by_column(const tsvd_array *x)
     return tsvdi_layout_is_contiguous(&transposed);
 }
 
+static uint64_t
+magnitude_of(int64_t stride)
+{
+    return stride < 0 ? 0 - (uint64_t)stride : (uint64_t)stride;
+}
+
 /* Whether no two entries share memory: from the smallest stride to the largest, each leads beyond
-   all that the smaller ones reach. */
+   all that the smaller ones reach.  No array reaches beyond the space of addresses. */
 static int
 is_apart(const tsvd_array *x)
 {
-    int64_t reach = (int64_t)dtype_size(x->dtype); /* bytes that the strides so far span */
+    uint64_t reach = dtype_size(x->dtype), further; /* bytes that the strides so far span */
     unsigned char taken[TSVD_MAX_DIMS] = {0};
 
     for (int left = x->ndim; left > 0; left--) {
         int next = -1;
 
         for (int i = 0; i < x->ndim; i++) {
-            if (!taken[i] && (next < 0 || llabs(x->strides[i]) < llabs(x->strides[next]))) {
+            if (!taken[i] &&
+                (next < 0 || magnitude_of(x->strides[i]) < magnitude_of(x->strides[next]))) {
                 next = i;
             }
         }
         taken[next] = 1;
         if (x->shape[next] > 1) {
-            if (llabs(x->strides[next]) < reach) {
+            if (magnitude_of(x->strides[next]) < reach ||
+                __builtin_mul_overflow((uint64_t)x->shape[next] - 1, magnitude_of(x->strides[next]),
+                                       &further) ||
+                __builtin_add_overflow(reach, further, &reach)) {
                 return 0;
             }
-            reach += (x->shape[next] - 1) * llabs(x->strides[next]);
         }
     }
     return 1;
