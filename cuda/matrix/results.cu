@@ -335,6 +335,49 @@ out:
 
 /* ---- results by columns ---- */
 
+/* All of it for small matrices: `group` threads have a matrix, each some of its vectors. */
+static __global__ void
+__launch_bounds__(THREADS)
+    orient_small_kernel(int64_t count, int group, int k, int rows, int left_vectors, int columns,
+                        int right_vectors, scalar *left, scalar *right)
+{
+    const int64_t matrix = ((int64_t)blockIdx.x * THREADS + threadIdx.x) / group;
+
+    left += matrix * left_vectors * rows;
+    right += matrix * columns * right_vectors;
+    for (int j = (int)threadIdx.x % group; j < (matrix < count ? k : 0); j += group) {
+        scalar *const vector = left + j * rows;
+        scalar most = 0;
+
+        for (int i = 0; i < rows; i++) {
+            most = larger_entry(most, vector[i]);
+        }
+        for (int i = 0; i < (turns(most) ? rows : 0); i++) {
+            vector[i] = turned_left(vector[i], most);
+        }
+        for (int i = 0; i < (turns(most) ? columns : 0); i++) {
+            right[i * right_vectors + j] = turned_right(right[i * right_vectors + j], most);
+        }
+    }
+}
+
+static tsvd_status
+orient_small(struct cuda_call *call, const struct column_results *x)
+{
+    int group = SMALL_GROUP;
+    tsvd_status ret = TSVD_OK;
+
+    while (group < WARP && group < x->k) {
+        group *= 2;
+    }
+    orient_small_kernel<<<blocks_for(x->matrices * group, THREADS), THREADS, 0, call->stream>>>(
+        x->matrices, group, (int)x->k, (int)x->rows, (int)x->left_vectors, (int)x->columns,
+        (int)x->right_vectors, (scalar *)x->left, (scalar *)x->right);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}
+
 /* That of `count` matrices, as many as a grid can have. */
 static tsvd_status
 orient(struct cuda_call *call, const struct column_results *x, int64_t begin, int64_t count,
@@ -373,6 +416,9 @@ tsvdi_cuda_dense_orient_by_column(const struct column_results *x)
 
     if (x->k == 0 || x->matrices == 0) {
         goto out;
+    }
+    if (x->k <= WARP && left <= DENSE_WARP_ENTRIES && right <= DENSE_WARP_ENTRIES) {
+        return orient_small(call, x);
     }
     TSVD_TRY(tsvdi_cuda_alloc(
         call, bytes_of(std::min(most, x->matrices) * x->k, (uint64_t)(parts + 1) * sizeof(scalar)),
