@@ -188,6 +188,17 @@ def test_ranges_of_values(library):
         tsvd.svdvals(library.put(d), library.put(e), select="i", select_range=(0, 600))
 
 
+@pytest.mark.parametrize("n", [1, 3, 8, 20, 70])
+def test_values_of_dense_matrices_in_an_interval(library, n):
+    A = np.random.default_rng(n).standard_normal((n + 2, n))
+    s = np.linalg.svd(A, compute_uv=False)
+    low = float(s[n // 2]) * (1 - 1e-6)
+    interval = {"select": "v", "select_range": (low, np.inf)}
+    assert np.allclose(library.get(linalg.svdvals(library.put(A), **interval)), s[: n // 2 + 1])
+    U, S, Vh = map(library.get, linalg.svd(library.put(A), **interval))
+    assert U.shape == (n + 2, n // 2 + 1) and np.allclose(U * S, A @ Vh.T)
+
+
 def test_dtypes(library):
     d, e = np.arange(1, 8, dtype=np.int32), np.ones(6)
     expected = tsvd.svdvals(d, e, device="cpu")

@@ -215,6 +215,10 @@ def test_derivatives_within_vmap_break_the_graph(name, order, device):
         return torch.vmap(f)(a).sum()
 
     torch._dynamo.reset()
+    if (name, order) == ("linalg_polar", "backward of vmap") and torch.__version__ < "2.12":
+        with pytest.raises(torch._dynamo.exc.BackendCompilerFailed):  # these versions give up
+            backward("aot_eager", fullgraph=False)(whole, a, a)
+        return
     if order == "backward of vmap":
         found, right = backward("aot_eager", fullgraph=False)(whole, a, a), gradient(whole, a)
         torch._dynamo.reset()

@@ -885,7 +885,8 @@ def _within(compute, inputs, options, interval, place):
 
 def _counted_within(interval, inputs, options, cuda):
     first, second = _halves(options.progress)
-    if _core.dense_direct(inputs, options, cuda):
+    if not options.on_device and _core.dense_direct(inputs, options, cuda):
+        # of arrays on a device a reduction counts, as it needs no copy of the values on the host;
         # with vectors, if they are wanted: values alone may differ in their last bits
         whole = options.replace(full_output=False, out=None, full=False, progress=first)
         result = _core.dense_svd(inputs, whole, cuda)
