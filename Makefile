@@ -23,7 +23,8 @@ SOURCES := CMakeLists.txt pyproject.toml README.md csrc cuda cmake python/tsvd \
 C_SOURCES := $(shell find bindings csrc cuda examples tests/abi tests/c tests/library \
     -name "*.[ch]" -o -name "*.[ch]pp" -o -name "*.cu" -o -name "*.cuh")
 
-.PHONY: help demo test bench verify gpu lint format ctest coverage library reference java wheels clean
+.PHONY: help demo test bench verify gpu lint format ctest coverage library reference java fortran r \
+    rust julia wheels clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -80,6 +81,18 @@ reference: ## write the comments of the headers as pages, into build/reference/h
 
 java: .venv/build ## build the Java bindings, and test them with each JDK that is here (ARGS=bench: time calls)
 	bindings/java/run $(ARGS)
+
+fortran: .venv/build ## build the C library, and test the Fortran module with it
+	bindings/fortran/run
+
+r: .venv/build ## build the C library, and the R package on it, and test it
+	bindings/r/run
+
+rust: .venv/build ## build the C library, and the Rust crate on it, and test it
+	bindings/rust/run
+
+julia: .venv/build ## build the C library, and run a Julia program with it
+	bindings/julia/run
 
 wheels: .venv/dev ## make the sdist and wheels in dist/, and check them in bare environments
 	scripts/wheels.sh

@@ -106,6 +106,7 @@ set(generated ${CMAKE_CURRENT_BINARY_DIR}/package)
 
 install(FILES
     csrc/include/tsvd/tsvd.h csrc/include/tsvd/tsvd.hpp csrc/include/tsvd/export.h
+    bindings/fortran/tsvd.f90 # as source: module files belong to one compiler
     ${CMAKE_CURRENT_BINARY_DIR}/include/tsvd/version.h
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tsvd)
 
@@ -117,7 +118,7 @@ foreach(name IN ITEMS tsvd tsvd_static)
 endforeach()
 
 configure_package_config_file(cmake/tsvdConfig.cmake.in ${generated}/tsvdConfig.cmake
-    INSTALL_DESTINATION ${package} NO_SET_AND_CHECK_MACRO)
+    INSTALL_DESTINATION ${package} PATH_VARS CMAKE_INSTALL_INCLUDEDIR NO_SET_AND_CHECK_MACRO)
 write_basic_package_version_file(${generated}/tsvdConfigVersion.cmake
     COMPATIBILITY ${tsvd_compatible})
 install(FILES ${generated}/tsvdConfig.cmake ${generated}/tsvdConfigVersion.cmake

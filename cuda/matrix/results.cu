@@ -110,8 +110,8 @@ largest_kernel(const scalar *u, struct dense_shape shape, int64_t parts, int64_t
     }
 }
 
-/* Of ROW_PART entries of the first k rows of each matrix, the one of largest magnitude; on a tie the
-   first.  A warp has a part of a row. */
+/* Of ROW_PART entries of the first k rows of each matrix, the one of largest magnitude; on a tie
+   the first.  A warp has a part of a row. */
 static __global__ void
 __launch_bounds__(THREADS)
     largest_in_row_kernel(const scalar *x, int64_t rows, int64_t columns, int64_t k, int64_t count,

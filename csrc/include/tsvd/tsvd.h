@@ -695,8 +695,9 @@ TSVD_API tsvd_status tsvd_reduction_restore(tsvd_handle *handle, const tsvd_arra
 typedef struct tsvd_inverse_info {
     size_t size;          /* sizeof(tsvd_inverse_info) */
     double rcond;         /* the smallest reciprocal condition, 1 / (|A|_1 |X|_1), of the matrices
-                             that are finite, to six digits; NaN if none is, infinity if there is no
-                             entry */
+                             that are finite, to six digits; with the infinity norm where X lies by
+                             columns, as the transposes are inverted; NaN if no matrix is finite,
+                             infinity if there is no entry */
     int64_t matrix;       /* the matrix that has it, or the first one; -1: there is no entry */
     double seconds_total; /* the whole call */
 } tsvd_inverse_info;
