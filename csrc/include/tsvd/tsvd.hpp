@@ -1139,8 +1139,8 @@ dense_svdvals(handle &h, const array<const std::complex<float>> &a, const option
  * The same into arrays of the caller's, all on the host or all on the handle's device.
  *
  * U, S, Vh   (batch..., m, k), (batch..., k) and (batch..., k, n) for the k wanted values; or of
- *            one dimension with as many entries.  If all values are wanted U may be (batch..., m, m)
- *            and Vh (batch..., n, n).  They share no memory with a and each other
+ *            one dimension with as many entries.  If all values are wanted U may be
+ *            (batch..., m, m) and Vh (batch..., n, n).  They share no memory with a and each other
  *
  * Returns what was done; as in C, results on a device are there in the order of the stream.
  */
