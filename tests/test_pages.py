@@ -83,7 +83,7 @@ def test_sentences_are_short(page):
 # ---- examples ----
 
 # What the first line of an example says that it needs, and its module.
-NEEDS = {"PyTorch": "torch", "CuPy": "cupy", "JAX": "jax", "Numba": "numba"}
+NEEDS = {"PyTorch": "torch", "CuPy": "cupy", "JAX": "jax", "Numba": "numba", "Dask": "dask"}
 
 
 def examples(page):

@@ -7,7 +7,8 @@ but never forms B. ``s = tsvd.svdvals(d, e)`` computes the values only.
 
 `tsvd.linalg` has `svd` and `svdvals` of dense matrices, as `numpy.linalg` has them.
 
-`tsvd.torch` and `tsvd.jax` have both with derivatives. They must be imported by name.
+`tsvd.torch` and `tsvd.jax` have both with derivatives, and `tsvd.dask` has both for chunked arrays.
+They must be imported by name.
 """
 
 from . import linalg
@@ -31,5 +32,5 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    # with tsvd.torch and tsvd.jax, where they are imported
+    # with tsvd.torch, tsvd.jax and tsvd.dask, where they are imported
     return [name for name in globals() if name.startswith("__") or not name.startswith("_")]

@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 
-from . import _arrays, _call, _core, _space
+from . import _arrays, _call, _core, _lazy, _space
 from ._devices import (
     cuda_index,
     default_device,
@@ -223,6 +223,22 @@ def svd(
     if hasattr(full_matrices, "shape"):
         raise TypeError(
             "full_matrices must be a bool. For the diagonals of a bidiagonal matrix use tsvd.svd"
+        )
+    if type(a) is not np.ndarray and _lazy.is_lazy(a):
+        others = {"stream": stream, "out": out, "progress": progress, "tuning": tuning}
+        lazy = _lazy.functions(hermitian=hermitian, full_output=full_output, **others)
+        return lazy.linalg_svd(
+            a,
+            full_matrices,
+            compute_uv,
+            method=method,
+            eps=eps,
+            max_sweeps=max_sweeps,
+            select=select,
+            select_range=select_range,
+            device=device,
+            check_finite=check_finite,
+            threads=threads,
         )
     options = checked(
         SVDResult,
@@ -798,6 +814,11 @@ def inv(
     array([[ 0.5,  0. ],
            [-2. ,  1. ]])
     """
+    if type(a) is not np.ndarray and _lazy.is_lazy(a):
+        lazy = _lazy.functions(stream=stream, out=out, progress=progress)
+        return lazy.linalg_inv(
+            a, refine=refine, device=device, check_finite=check_finite, threads=threads
+        )
     result, rcond, matrix = inverse(a, refine, device, stream, out, check_finite, threads, progress)
     if rcond < _space.EPS["float32"]:
         _warn_near_singular(shape_of(a), result, rcond, matrix)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from . import _arrays, _krylov, _operators, _space
+from . import _arrays, _krylov, _lazy, _operators, _space
 from ._dense import svd
 from ._options import real
 from ._types import PartialSVDInfo, SVDResult
@@ -177,6 +177,8 @@ def svds(
     k, tol, rng = _whole("k", k), _tolerance(tol), _generator(rng)
     if maxiter is not None and _whole("maxiter", maxiter) < 1:
         raise ValueError(f"maxiter must be at least 1, not {maxiter}")
+    if _lazy.is_lazy(A):
+        A = _lazy.functions().rows_of(A)
     _operators.refuse_sparse_of_others(A)
     if _operators.is_sparse(A) or _operators.is_operator(A):
         _check_for_some(which, check)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from . import _arrays, _space
+from . import _arrays, _lazy, _space
 from ._api import svd as bidiagonal_svd
 from ._dense import bidiagonalize, svd
 from ._precision import in_own_precision
@@ -90,6 +90,10 @@ def pinv(
     if rtol is not _UNSET and rcond is not None:
         raise ValueError("`rtol` and `rcond` can't be both set.")
     _refuse_negative("atol", atol)
+    if _lazy.is_lazy(a):
+        lazy = _lazy.functions(hermitian=hermitian, atol=atol, return_rank=return_rank)
+        rcond = rtol if rcond is None and rtol is not _UNSET else rcond
+        return lazy.linalg_pinv(a, rcond, check_finite=check_finite, device=device, threads=threads)
     a, space, wrap = _space.given("a", a)
     a = _space.matrices("a", a)
     name, rcond = ("rtol", rtol) if rcond is None and rtol is not _UNSET else ("rcond", rcond)
@@ -295,6 +299,8 @@ def lstsq(a, b, rcond=None, *, device=None, threads=None):
     >>> np.round(x, 12), np.round(residuals, 12), int(rank)
     (array([ 1.  , -0.95]), array([0.05]), 2)
     """
+    if _lazy.is_lazy(a):
+        return _lazy.functions().linalg_lstsq(a, b, rcond, device=device, threads=threads)
     (a, space, _), (b, _, wrap) = _space.given_both("a", a, "b", b)
     vector = b.ndim == 1
     b = b[:, None] if vector else b
