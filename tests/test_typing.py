@@ -89,7 +89,7 @@ def test_options_have_types(function, options, others):
 
 
 def test_every_module_that_is_public_has_types():
-    for module in ("_api", "_core", "_types", "linalg", "torch", "jax"):
+    for module in ("_api", "_core", "_types", "linalg", "torch", "jax", "dask"):
         assert (PACKAGE / f"{module}.pyi").is_file()
     assert (PACKAGE / "py.typed").is_file()
 
