@@ -23,11 +23,11 @@ SOURCES := CMakeLists.txt pyproject.toml README.md csrc cuda cmake python/tsvd \
 C_SOURCES := $(shell find bindings csrc cuda examples tests/abi tests/c tests/library \
     -name "*.[ch]" -o -name "*.[ch]pp" -o -name "*.cu" -o -name "*.cuh")
 
-.PHONY: help demo test bench verify gpu lint format ctest coverage library reference java fortran r \
-    rust julia wheels clean
+.PHONY: help demo test bench verify gpu lint format ctest coverage library dist-library compilers \
+    emulated valgrind reference java fortran r rust julia wheels clean
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 14
 
 demo: .venv/tsvd .venv/progress ## decompose bidiagonal matrices that come from real data
 	$(BIN)/python -m tsvd demo
@@ -78,6 +78,18 @@ reference: ## write the comments of the headers as pages, into build/reference/h
 	mkdir -p build/reference
 	TSVD_VERSION=$$(sed -n 's/^version = "\(.*\)"$$/\1/p' pyproject.toml) \
 	    doxygen docs/reference/Doxyfile
+
+dist-library: .venv/build ## make a tarball of the C library in dist/
+	scripts/dist_library.sh
+
+compilers: .venv/build ## the C tests with each compiler that is here (ARGS="gcc-14 clang-19": with these)
+	scripts/compilers.sh $(ARGS)
+
+emulated: .venv/build ## the C tests on other processors, by qemu (ARGS="aarch64 s390x": on these)
+	scripts/emulated.sh $(ARGS)
+
+valgrind: .venv/build ## some C tests under valgrind (ARGS="test_svd test_dense": these)
+	scripts/valgrind.sh $(ARGS)
 
 java: .venv/build ## build the Java bindings, and test them with each JDK that is here (ARGS=bench: time calls)
 	bindings/java/run $(ARGS)

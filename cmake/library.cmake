@@ -2,15 +2,26 @@
 # with it.
 #
 #   tsvd_static (tsvd::tsvd_static)   libtsvd.a, which the tests and the Python module are linked with
-#   tsvd (tsvd::tsvd)                 libtsvd.so, not built for a wheel
+#   tsvd (tsvd::tsvd)                 libtsvd.so
+#
+# Both, or the one that BUILD_SHARED_LIBS asks for.  Where there is no shared library, tsvd::tsvd is
+# the static one.
 
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
+set(tsvd_with_shared ON)
+set(tsvd_with_static ON)
 if(SKBUILD) # a wheel holds the extension module alone
     set(TSVD_INSTALL OFF)
+    set(tsvd_with_shared OFF)
 else()
     option(TSVD_INSTALL "Install the C library" ${PROJECT_IS_TOP_LEVEL})
+    if(BUILD_SHARED_LIBS)
+        set(tsvd_with_static OFF)
+    elseif(DEFINED BUILD_SHARED_LIBS)
+        set(tsvd_with_shared OFF)
+    endif()
 endif()
 
 # ---- what the objects need of others ----
@@ -26,7 +37,8 @@ set(tsvd_private_libs ${tsvd_needs}) # for pkg-config
 list(TRANSFORM tsvd_private_libs PREPEND -l REGEX "^[^/]")
 
 if(TSVD_BLAS)
-    find_package(BLAS REQUIRED)
+    # GLOBAL: the static library is linked with it, also in a project that holds this one.
+    find_package(BLAS REQUIRED GLOBAL)
     set(blas_definitions TSVD_LINKED_BLAS=1)
     set(tsvd_blas_integer 4)
     if(BLA_SIZEOF_INTEGER EQUAL 8)
@@ -34,7 +46,20 @@ if(TSVD_BLAS)
         list(APPEND blas_definitions TSVD_BLAS_ILP64=1)
     endif()
     list(APPEND tsvd_needs BLAS::BLAS)
-    list(PREPEND tsvd_private_libs ${BLAS_LINKER_FLAGS} ${BLAS_LIBRARIES})
+    # For pkg-config by their names: a program that is linked statically takes the archive beside
+    # the shared library that was found.
+    set(blas_flags ${BLAS_LINKER_FLAGS})
+    foreach(file IN LISTS BLAS_LIBRARIES)
+        if(file MATCHES "^(.+)/lib([^/]+)\\.so$")
+            if(NOT CMAKE_MATCH_1 IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
+                list(APPEND blas_flags -L${CMAKE_MATCH_1})
+            endif()
+            list(APPEND blas_flags -l${CMAKE_MATCH_2})
+        else()
+            list(APPEND blas_flags ${file})
+        endif()
+    endforeach()
+    list(PREPEND tsvd_private_libs ${blas_flags})
     set_property(SOURCE csrc/host/blas.c APPEND PROPERTY COMPILE_DEFINITIONS ${blas_definitions})
 endif()
 
@@ -55,22 +80,19 @@ set(tsvd_include
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 
 add_library(tsvd_static STATIC ${tsvd_objects})
-add_library(tsvd::tsvd_static ALIAS tsvd_static)
 set_target_properties(tsvd_static PROPERTIES OUTPUT_NAME tsvd)
+if(tsvd_with_static)
+    add_library(tsvd::tsvd_static ALIAS tsvd_static)
+else() # for the tests alone
+    set_property(TARGET tsvd_static PROPERTY EXCLUDE_FROM_ALL ON)
+endif()
 target_include_directories(tsvd_static INTERFACE ${tsvd_include})
 target_link_libraries(tsvd_static PRIVATE ${tsvd_needs})
 
-if(NOT SKBUILD)
+if(tsvd_with_shared)
     # The version that the binary interface began with.  Programs that were linked with an older
     # version run with this one, as long as it stays (docs/c.md).
     set(tsvd_soversion 0.1)
-    # Until version 1 a minor version may ask for changes of sources, after that a major one.
-    if(PROJECT_VERSION_MAJOR EQUAL 0)
-        set(tsvd_compatible SameMinorVersion)
-    else()
-        set(tsvd_compatible SameMajorVersion)
-    endif()
-
     add_library(tsvd SHARED ${tsvd_objects})
     add_library(tsvd::tsvd ALIAS tsvd)
     set_target_properties(tsvd PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${tsvd_soversion})
@@ -93,6 +115,8 @@ if(NOT SKBUILD)
                 ${PROJECT_SOURCE_DIR}/tests/library/exports $<TARGET_FILE:tsvd>)
         endif()
     endif()
+else()
+    add_library(tsvd::tsvd ALIAS tsvd_static)
 endif()
 
 # ---- installation ----
@@ -111,14 +135,26 @@ install(FILES
     DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tsvd)
 
 # Two exports: whoever takes the shared library alone needs nothing of what the static one does.
-install(TARGETS tsvd EXPORT tsvd)
-install(TARGETS tsvd_static EXPORT tsvd_static)
-foreach(name IN ITEMS tsvd tsvd_static)
+set(libraries)
+if(tsvd_with_shared)
+    list(APPEND libraries tsvd)
+endif()
+if(tsvd_with_static)
+    list(APPEND libraries tsvd_static)
+endif()
+foreach(name IN LISTS libraries)
+    install(TARGETS ${name} EXPORT ${name})
     install(EXPORT ${name} NAMESPACE tsvd:: FILE ${name}-targets.cmake DESTINATION ${package})
 endforeach()
 
 configure_package_config_file(cmake/tsvdConfig.cmake.in ${generated}/tsvdConfig.cmake
     INSTALL_DESTINATION ${package} PATH_VARS CMAKE_INSTALL_INCLUDEDIR NO_SET_AND_CHECK_MACRO)
+# Until version 1 a minor version may ask for changes of sources, after that a major one.
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+    set(tsvd_compatible SameMinorVersion)
+else()
+    set(tsvd_compatible SameMajorVersion)
+endif()
 write_basic_package_version_file(${generated}/tsvdConfigVersion.cmake
     COMPATIBILITY ${tsvd_compatible})
 install(FILES ${generated}/tsvdConfig.cmake ${generated}/tsvdConfigVersion.cmake
@@ -132,5 +168,10 @@ set(pc_prefix "\${prefix}")
 cmake_path(APPEND pc_prefix ${CMAKE_INSTALL_LIBDIR} OUTPUT_VARIABLE pc_libdir)
 cmake_path(APPEND pc_prefix ${CMAKE_INSTALL_INCLUDEDIR} OUTPUT_VARIABLE pc_includedir)
 list(JOIN tsvd_private_libs " " pc_private_libs)
+set(pc_libs "-L\${libdir} -ltsvd")
+if(NOT tsvd_with_shared) # every program is linked with the static one
+    string(APPEND pc_libs " ${pc_private_libs}")
+    set(pc_private_libs)
+endif()
 configure_file(cmake/tsvd.pc.in ${generated}/tsvd.pc @ONLY)
 install(FILES ${generated}/tsvd.pc DESTINATION ${pkgconfig})

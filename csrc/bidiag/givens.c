@@ -60,8 +60,9 @@ sweeps_allowed(int64_t n, const real *d, const real *e, real eps)
         largest = r_max(largest, r_max(r_abs(d[i]), r_abs(e[i])));
     }
     allowed =
-        (double)n + 8 + EPS_SHARE * (double)eps / (ROUNDING * (double)R_EPS / 2 * (double)largest);
-    return allowed < SMALL_SWEEPS_MAX ? (int64_t)allowed / 2 * 2 : SMALL_SWEEPS_MAX;
+        (double)n + 8 +
+        (double)EPS_SHARE * (double)eps / ((double)ROUNDING * (double)R_EPS / 2 * (double)largest);
+    return allowed < (double)SMALL_SWEEPS_MAX ? (int64_t)allowed / 2 * 2 : SMALL_SWEEPS_MAX;
 }
 
 /* How the matrix is cut into segments. */

@@ -261,7 +261,7 @@ fill_secular(struct secular_problem *p, int kind)
                                        "unequal pairs",
                                        "one large weight",
                                        "a least value far below"};
-    const real floor = DC_TOLERANCE * (R_EPS / 2);
+    const real floor = (real)DC_TOLERANCE * (R_EPS / 2);
     real last = 1;
 
     p->kind = name[kind];

@@ -208,7 +208,7 @@ test_more_than_the_memory(void)
     double x = 1, *vectors = allocate(2 * (size_t)n * sizeof *vectors);
     tsvd_array d = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 1, &n);
     tsvd_array e = tsvd_array_of(&x, TSVD_HOST, TSVD_FLOAT64, 1, &off);
-    double value;
+    double value = 0;
     const tsvd_array s = tsvd_array_of(&value, TSVD_HOST, TSVD_FLOAT64, 1, &one);
     const tsvd_array L = tsvd_array_of(vectors, TSVD_HOST, TSVD_FLOAT64, 2, left);
     const tsvd_array R = tsvd_array_of(vectors + n, TSVD_HOST, TSVD_FLOAT64, 2, right);

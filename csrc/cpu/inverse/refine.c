@@ -248,7 +248,7 @@ tsvdi_cpu_inverse_refine(struct dense_run *run, int64_t n,
     r.small = (scalar *)(void *)(TSVD_SINGLE ? r.s : r.rest);
     r.old = (scalar *)(void *)r.part;
     r.products.from = share.from;
-    r.products.part = share.part / PRODUCTS;
+    r.products.part = share.part / (double)PRODUCTS;
     TSVD_TRY(for_strips(&r, prepare));
 #if TSVD_SINGLE
     TSVD_TRY(subtract(&r, r.s, r.part));

@@ -231,12 +231,13 @@ dqds_lanes(int64_t n, real *d, const real *e, int64_t max_steps, real *work)
         lower = (shift + negative) * (1 - 4 * R_EPS);
         useful = num_less(REAL(0.5) * shift, lower);
         is_cluster = num_less(simd_splat(DQDS_QUARTERS), quarters);
-        back = num_select(made, first_back,
-                          num_select(useful | ~is_cluster, back, back * DQDS_BACK_MORE));
+        back =
+            num_select(made, first_back,
+                       num_select((num_mask)(useful | ~is_cluster), back, back * DQDS_BACK_MORE));
         again = num_select(is_cluster, num_max(shift - back * shift, zero), REAL(0.25) * shift);
         again = num_select(useful, lower, again);
         again = num_select(num_less(failures, simd_splat(DQDS_TRIES)), again, zero);
-        again = num_select(made | ~b.active, minus, again);
+        again = num_select((num_mask)(made | ~b.active), minus, again);
         quarters = num_select(made | useful, quarters, quarters + 1);
         b = next_dqds_blocks(&a, high);
         quarters = num_select(num_less(b.high, high), zero, quarters);

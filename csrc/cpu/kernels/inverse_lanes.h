@@ -240,8 +240,8 @@ unbalance_lanes(const struct inverse_lanes *q)
             largest = num_max(scalars_size(x), largest);
         }
     }
-    return num_less(simd_splat(0), num_from_bits(beyond & one)) |
-           ~num_less(largest, simd_splat(r_pow2(R_BIAS - 1)));
+    return (num_mask)(num_less(simd_splat(0), num_from_bits(beyond & one)) |
+                      ~num_less(largest, simd_splat(r_pow2(R_BIAS - 1))));
 }
 
 static void
