@@ -27,7 +27,11 @@ flush(void)
 static void
 trap(void)
 {
+#ifdef __GLIBC__ /* elsewhere C has no function for it */
     (void)feenableexcept(FE_ALL_EXCEPT);
+#elif defined(__x86_64__)
+    _mm_setcsr(_mm_getcsr() & ~0x1f80u);
+#endif
 }
 
 static void
@@ -56,8 +60,11 @@ struct state {
 static struct state
 state_now(void)
 {
-    struct state now = {fegetround(), fegetexcept(), fetestexcept(FE_ALL_EXCEPT), 0};
+    struct state now = {fegetround(), 0, fetestexcept(FE_ALL_EXCEPT), 0};
 
+#ifdef __GLIBC__
+    now.traps = fegetexcept();
+#endif
 #ifdef __x86_64__
     now.control = _mm_getcsr();
 #endif
