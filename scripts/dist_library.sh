@@ -46,9 +46,9 @@ needs="${needs/GLIBC/glibc}, $(objdump -p "$prefix/lib/libtsvd.so" |
     sed -n 's/^ *NEEDED *//p' | sort | paste -sd ' ')"
 doc=$prefix/share/doc/tsvd
 mkdir -p "$doc"
-cp LICENSE CHANGELOG.md docs/c.md docs/building.md "$doc"
+cp LICENSE CHANGELOG.md docs/{c,building,java,languages}.md "$doc"
 cat >"$doc/README" <<TEXT
-tsvd $version: singular value decomposition of bidiagonal and dense matrices, for C and C++.
+tsvd $version: singular value decomposition of bidiagonal and dense matrices, for C, C++, Fortran, Java and others.
 
 The shared library needs $needs.
 It chooses code for the processor when it is loaded.
