@@ -24,8 +24,8 @@ _OPERATOR = (
     "and their vectors"
 )
 _LAZY = (
-    "tsvd does not gather it: give {name}.compute(), or use dask.array.linalg.svd, which works on "
-    "the parts"
+    "tsvd does not gather it: give {name}.compute(), or use the functions of tsvd.dask, which work "
+    "on the parts"
 )
 
 # Keywords of other libraries, and what stands for them here.
