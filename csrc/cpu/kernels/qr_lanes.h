@@ -57,19 +57,25 @@ num_half_tangent(struct num_rotation q)
 }
 
 /* Stores a rotation, brought to norm 1: its half tangents, and `row` numbers after them its
-   sines. */
+   sines.  In the lanes of the mask if `keep`, else in all. */
 TSVD_HD void
-store_turn(real *rotation, num_mask mask, int64_t row, struct num_rotation q)
+store_turn(real *rotation, int keep, num_mask mask, int64_t row, struct num_rotation q)
 {
     q = num_rotation_unit(q);
-    store_lanes(rotation, mask, num_half_tangent(q));
-    store_lanes(rotation + row, mask, q.s);
+    if (keep) {
+        store_lanes(rotation, mask, num_half_tangent(q));
+        store_lanes(rotation + row, mask, q.s);
+    } else {
+        *(num *)rotation = num_half_tangent(q);
+        *(num *)(rotation + row) = q.s;
+    }
 }
 
-/* One sweep in the lanes of the masks, with a shift if `shifted`. */
+/* One sweep in the lanes of the masks, with a shift if `shifted`.  keep: other lanes have rotations
+   that stay; else nothing has been stored yet, and those of other lanes are not used. */
 static inline __attribute__((always_inline)) void
 sweep_lanes(struct qr_lanes *q, int vectors, int shifted, const num_mask *mask, const num *shift,
-            real *rotation)
+            int keep, real *rotation)
 {
     const int64_t row = vectors * SIMD_LANES;
     struct num_rotation first[QR_VECTORS], second[QR_VECTORS];
@@ -105,8 +111,8 @@ sweep_lanes(struct qr_lanes *q, int vectors, int shifted, const num_mask *mask, 
             if (rotation != NULL) {
                 real *turn = rotation + 4 * k * row + v * SIMD_LANES;
 
-                store_turn(turn, mask[v], row, first[v]);
-                store_turn(turn + 2 * row, mask[v], row, second[v]);
+                store_turn(turn, keep, mask[v], row, first[v]);
+                store_turn(turn + 2 * row, keep, mask[v], row, second[v]);
             }
         }
     }
@@ -138,10 +144,10 @@ advance_lanes(struct qr_lanes *q, int vectors, real *rotation)
         any_without |= num_any(without[v]);
     }
     if (any_with) {
-        sweep_lanes(q, vectors, 1, with, shift, rotation);
+        sweep_lanes(q, vectors, 1, with, shift, 0, rotation);
     }
     if (any_without) {
-        sweep_lanes(q, vectors, 0, without, shift, rotation);
+        sweep_lanes(q, vectors, 0, without, shift, any_with, rotation);
     }
     for (int64_t i = 4 * row * (q->steps + 1);
          rotation != NULL && i < 4 * row * (q->steps + LEAF_WAVE); i += SIMD_LANES) {
