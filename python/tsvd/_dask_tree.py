@@ -21,7 +21,7 @@ from dask._task_spec import convert_legacy_graph
 # How many triangles are joined: 8 of order 1,000 are 64 MB, and a million blocks are 7 levels.
 _JOINED = 8
 
-_task = dask.delayed(pure=True)
+task = dask.delayed(pure=True)
 
 
 def times_power(x, power):
@@ -73,31 +73,40 @@ class Tree:
     """The triangle of the columns [A B ...], all chunked alike in rows, and the way back."""
 
     def __init__(self, *parts):
-        self._blocks = [part.to_delayed().ravel() for part in parts]
-        self._levels = []
-        triangles = [_task(_triangle)(*blocks) for blocks in zip(*self._blocks, strict=True)]
+        self._a = parts[0]
+        blocks = [part.to_delayed().ravel() for part in parts]
+        self._blocks, self._levels = blocks[0], []
+        triangles = [task(_triangle)(*own) for own in zip(*blocks, strict=True)]
         while len(triangles) > 1:
             groups = [triangles[i : i + _JOINED] for i in range(0, len(triangles), _JOINED)]
-            joined = [_task(_join, nout=2)(group) for group in groups]
+            joined = [task(_join, nout=2)(group) for group in groups]
             counts = map(len, groups)
             self._levels.append([(Q, count) for (Q, _), count in zip(joined, counts, strict=True)])
             triangles = [triangle for _, triangle in joined]
         self.triangle = triangles[0]
 
-    def left_vectors(self, W, blocks=None):
-        """Q W, block by block.  blocks: those of A, made anew; None: they are kept until then."""
+    def left_vectors(self, W, columns, meta, again):
+        """Q W, an array of so many columns with the blocks of A.
+
+        again: the blocks are made anew; False: they are kept until then.
+        """
         down = [W]
         for level in reversed(self._levels):
             down = [
-                _task(_product)(pieces, i, W)
+                task(_product)(pieces, i, W)
                 for (pieces, count), W in zip(level, down, strict=True)
                 for i in range(count)
             ]
-        blocks = self._blocks[0] if blocks is None else blocks
-        return [_task(_vectors)(block, W) for block, W in zip(blocks, down, strict=True)]
+        blocks = _blocks_again(self._a) if again else self._blocks
+        return da.concatenate(
+            [
+                da.from_delayed(task(_vectors)(block, W), (rows, columns), meta=meta)
+                for block, W, rows in zip(blocks, down, self._a.chunks[0], strict=True)
+            ]
+        )
 
 
-def blocks_again(a):
+def _blocks_again(a):
     """The blocks of an array with tasks of their own, so that none is kept for them.
 
     dask.graph_manipulation.clone() leaves aliases as they were, up to Dask 2026.8 at least.
@@ -109,13 +118,3 @@ def blocks_again(a):
     }
     graph = {names[key]: node.substitute(names, key=names[key]) for key, node in graph.items()}
     return da.Array(graph, f"again-{a.name}", a.chunks, meta=a).to_delayed().ravel()
-
-
-def in_rows(blocks, a, columns, meta):
-    """An array of blocks that have the rows of those of a."""
-    return da.concatenate(
-        [
-            da.from_delayed(block, (rows, columns), meta=meta)
-            for block, rows in zip(blocks, a.chunks[0], strict=True)
-        ]
-    )

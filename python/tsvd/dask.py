@@ -25,6 +25,7 @@ from dask.array.utils import meta_from_array
 from numpy.linalg import LinAlgError
 
 from . import _api, _dask_tree, _dense, _partial, _solutions
+from ._dask_tree import task
 from ._selection import index_range
 from ._types import SVDResult
 
@@ -38,8 +39,6 @@ __all__ = [
     "svd",
     "svdvals",
 ]
-
-_task = dask.delayed(pure=True)
 
 # For arrays without entries, which tell types and whether options are right.
 _WHOLE = {"select": "a", "select_range": None}
@@ -144,7 +143,7 @@ def svd(
     found = []
     for count in slabs:
         part = {"select": "i", "select_range": (first, first + count - 1)} if count else {}
-        found.append(_task(_slab, nout=3)(*whole, part, options))
+        found.append(task(_slab, nout=3)(*whole, part, options))
         first += count
     sizes = [[(rows, count), (count,), (count, columns)] for count in slabs]
     L, s, R = (
@@ -206,7 +205,7 @@ def svdvals(d, e, *, lower=False, **options):
     meta = _api.svdvals(meta_from_array(d), meta_from_array(e), lower=lower, **options)
     whole = [x.rechunk(-1).to_delayed().ravel()[0] for x in (d, e)]
     call = functools.partial(_api.svdvals, lower=lower, **options)
-    return da.from_delayed(_task(call)(*whole), d.shape, meta=meta)
+    return da.from_delayed(task(call)(*whole), d.shape, meta=meta)
 
 
 # ---- dense matrices ----
@@ -303,12 +302,11 @@ def linalg_svd(
     meta = meta_from_array(a, 2)
     metas = _dense.svd(meta, full_matrices=False, **{**options, **_WHOLE})
     tree = _dask_tree.Tree(_computed(a, metas.U.dtype))
-    root = _task(_root, nout=3)(tree.triangle, compute_uv, options)
+    root = task(_root, nout=3)(tree.triangle, compute_uv, options)
     S = da.from_delayed(root[1], (k,), meta=meta_from_array(metas.S, 1))
     if not compute_uv:
         return S
-    blocks = _dask_tree.blocks_again(_computed(a, metas.U.dtype)) if again else None
-    U = _dask_tree.in_rows(tree.left_vectors(root[0], blocks), a, k, metas.U)
+    U = tree.left_vectors(root[0], k, metas.U, again)
     return SVDResult(U, S, da.from_delayed(root[2], (k, a.shape[1]), meta=metas.Vh))
 
 
@@ -398,9 +396,8 @@ def linalg_pinv(a, rcond=None, *, again=False, **options):
     meta = _dense.svd(meta_from_array(a, 2), full_matrices=False, **options).U
     a = _computed(a, meta.dtype)
     tree = _dask_tree.Tree(a)
-    inner = _task(_inverse_of_root)(tree.triangle, _rcond(a, rcond), options)
-    blocks = _dask_tree.blocks_again(a) if again else None
-    return _dask_tree.in_rows(tree.left_vectors(inner, blocks), a, a.shape[1], meta).conj().T
+    inner = task(_inverse_of_root)(tree.triangle, _rcond(a, rcond), options)
+    return tree.left_vectors(inner, a.shape[1], meta, again).conj().T
 
 
 def linalg_lstsq(a, b, rcond=None, **options):
@@ -448,7 +445,7 @@ def linalg_lstsq(a, b, rcond=None, **options):
     meta = meta_from_array(a, 2, dtype)
     tree = _dask_tree.Tree(_computed(a, dtype), _computed(b, dtype))
     m, n = a.shape
-    found = _task(_least_squares, nout=4)(tree.triangle, n, _rcond(a, rcond), flat, options)
+    found = task(_least_squares, nout=4)(tree.triangle, n, _rcond(a, rcond), flat, options)
     right = () if flat else (b.shape[1],)
     values = meta.real
     return (
@@ -619,7 +616,7 @@ class _Rows:
     def step(self, v, gamma):
         v = dask.delayed(v)
         parts = [
-            _task(_step, nout=3)(block, v, gamma, u)
+            task(_step, nout=3)(block, v, gamma, u)
             for block, u in zip(self._blocks, self._u, strict=True)
         ]
         kept = dask.persist(*(x for part in parts for x in part))
@@ -629,12 +626,12 @@ class _Rows:
 
     def matmat(self, X):
         X = dask.delayed(X)
-        return np.concatenate(dask.compute(*(_task(_times)(block, X) for block in self._blocks)))
+        return np.concatenate(dask.compute(*(task(_times)(block, X) for block in self._blocks)))
 
     def rmatmat(self, X):
         slabs = (X[i:j] for i, j in zip(self._ends, self._ends[1:], strict=False))
         products = [
-            _task(_adjoint_times)(block, dask.delayed(slab))
+            task(_adjoint_times)(block, dask.delayed(slab))
             for block, slab in zip(self._blocks, slabs, strict=True)
         ]
         return _sum(products).compute()
@@ -666,5 +663,5 @@ def _sum(parts):
     """The sum in an order that the number of parts fixes."""
     parts = list(parts)
     while len(parts) > 1:
-        parts = [_task(_add)(parts[i : i + 8]) for i in range(0, len(parts), 8)]
+        parts = [task(_add)(parts[i : i + 8]) for i in range(0, len(parts), 8)]
     return parts[0]
