@@ -398,7 +398,7 @@ def _steps(content):
 
 
 def _sharded(content):
-    yield from _header("batch", "one GPU", f"{content['devices']} GPUs", "ahead")
+    yield from _header("matrices", "one GPU", f"{content['devices']} GPUs", "ahead")
     for case in content["cases"]:
         ahead = f"{case['one'] / case['all']:.2f}×"
         yield _row(case["what"], _seconds(case["one"]), _seconds(case["all"]), ahead)
@@ -831,6 +831,8 @@ TABLES = {
     "measured_pytorch_cuda": (_measured_library, "pytorch.json"),
     "sharded": (_sharded, "sharded.json"),
     "measured_sharded": (_measured_gpu, "sharded.json"),
+    "several": (_sharded, "several.json"),
+    "measured_several": (_measured_gpu, "several.json"),
     "solutions_cpu": (_solutions, "solutions_cpu.json"),
     "measured_solutions_cpu": (_measured, "solutions_cpu.json"),
     "solutions_cuda": (_solutions, "solutions.json"),

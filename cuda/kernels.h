@@ -212,9 +212,17 @@ static inline tsvd_status
 cuda_prefault_results(struct tsvd_context *ctx, const struct svd_problem *p)
 {
     const size_t values = (size_t)p->batch.matrices * (size_t)p->k * sizeof(real);
+    size_t left = values * (size_t)p->rows, before = 0; /* bytes of L, and of them before our own */
+    if (p->left_stride > left_vectors(p)) {             /* other calls touch the rest of the rows */
+        const size_t all = (size_t)((p->rows - 1) * p->left_stride + p->k) * sizeof(real);
+
+        before = (size_t)((double)(p->first - p->whole_first) / (double)p->whole_k * (double)all);
+        left = (size_t)((double)p->k / (double)p->whole_k * (double)all);
+        left = left < all - before ? left : all - before;
+    }
     /* the first transfer of L has parts of all rows */
-    void *const results[] = {p->L, p->s, p->R};
-    const size_t bytes[] = {values * (size_t)p->rows, values, values * (size_t)p->columns};
+    void *const results[] = {p->L == NULL ? NULL : (char *)p->L + before, p->s, p->R};
+    const size_t bytes[] = {left, values, values * (size_t)p->columns};
     const bool large = ctx->plan->reported.result_bytes > PREFAULT_BYTES;
     tsvd_status ret = TSVD_OK;
 
@@ -251,6 +259,19 @@ cuda_deliver(struct tsvd_context *ctx, void *to, const void *d_from, size_t byte
     CUDA_TRY(call, cudaMemcpyAsync(to, d_from, bytes, cudaMemcpyDeviceToDevice, call->stream));
 out:
     return ret;
+}
+
+/* The same for L or U [rows][width], whose rows are `stride` numbers apart on the host. */
+static inline tsvd_status
+cuda_deliver_left(struct tsvd_context *ctx, void *to, int64_t stride, const void *d_from,
+                  int64_t rows, int64_t width, size_t number)
+{
+    const struct cuda_transfer transfer = {(char *)to, (const char *)d_from, (size_t)width * number,
+                                           (size_t)rows, (size_t)stride * number};
+
+    return ctx->call->to == TSVD_HOST && stride > width
+               ? tsvdi_cuda_download_async(cuda_of(ctx), transfer)
+               : cuda_deliver(ctx, to, d_from, (size_t)rows * (size_t)width * number);
 }
 
 /* Finds the chunk's entries on the device: where load() has put them, else they are uploaded to

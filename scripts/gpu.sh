@@ -28,6 +28,7 @@
 #     eps       * the time that a looser eps saves                                   0.25 min
 #     extra     * n x (n+1) bidiagonal matrices, against square ones                 0.25 min
 #     sharded     batches that are sharded over two GPUs, in JAX                      0.5 min
+#     several     one call on all GPUs of the host, beside one of them                  2 min
 #     wheels      the wheel of the CPU and the device library, without nvcc on the path   2 min
 #     sweep       cliffs: times over sizes in steps of 1.2                               5 min
 #     cube        values of dense matrices up to n = 40,960, against the cube            5 min
@@ -201,6 +202,7 @@ run_part() {
     solutions) benchmark solutions --device cuda -o "$out/solutions.json" ;;
     pytorch) benchmark pytorch --device cuda -o "$out/pytorch.json" ;;
     sharded) benchmark sharded --device cuda -o "$out/sharded.json" ;;
+    several) benchmark several --device cuda -o "$out/several.json" ;;
     complex) benchmark complex --device cuda -o "$out/complex.json" ;;
     eps) benchmark eps --device cuda -o "$out/eps_cuda.json" ;;
     extra) benchmark extra --device cuda -o "$out/extra.json" ;;
@@ -240,7 +242,7 @@ done
 for name in "${parts[@]}"; do
     case $name in
     tests) printf '\n=== tests\n' && grep -a '^FAILED' "$out/tests.log"; tail -n 1 "$out/tests.log" ;;
-    vectors | values | select | batch | transfers | twisted | dense | stages | jacobi | inverse | small | solutions | pytorch | sharded | complex | eps | extra | wheels | sweep | cube | tiny | stress | staged | attack | crossover | gpu | checksums | against)
+    vectors | values | select | batch | transfers | twisted | dense | stages | jacobi | inverse | small | solutions | pytorch | sharded | several | complex | eps | extra | wheels | sweep | cube | tiny | stress | staged | attack | crossover | gpu | checksums | against)
         printf '\n=== %s\n' "$name" && cat "$out/$name.log"
         ;;
     esac

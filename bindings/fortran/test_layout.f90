@@ -62,6 +62,7 @@ program test_layout
     call field('dense_stages', c_loc(options%dense_stages), c_sizeof(options%dense_stages))
     call field('check', c_loc(options%check), c_sizeof(options%check))
     call field('check_arg', c_loc(options%check_arg), c_sizeof(options%check_arg))
+    call field('part', c_loc(options%part), c_sizeof(options%part))
 
     call structure('info', c_loc(info), c_sizeof(info))
     call field('size', c_loc(info%size), c_sizeof(info%size))

@@ -76,7 +76,7 @@ module tsvd_c
         integer(c_int64_t) :: givens_blocks = 0, givens_threads = 0
         integer(c_int) :: givens_split = 1, fallback = 1, dense_stages = 0
         type(c_funptr) :: check = c_null_funptr
-        type(c_ptr) :: check_arg = c_null_ptr
+        type(c_ptr) :: check_arg = c_null_ptr, part = c_null_ptr
     end type tsvd_c_options
 
     ! What was done, summed over a batch.  The calls set size.

@@ -10,6 +10,9 @@
 /* Rows and columns that are copied together. */
 enum { TILE = 32 };
 
+/* From this order on a CUDA device sends the rows of L one by one. */
+enum { ROWS_APART_ORDER = 1024 };
+
 /* ---- strides ---- */
 
 int
@@ -206,6 +209,21 @@ begin(struct layout *layout, tsvd_handle *handle, tsvd_dtype dtype, tsvd_error *
     layout->by_column = layout->count = 0;
 }
 
+/* The numbers between rows of L or U on the host, where only the rows of a single large matrix are
+   apart, and the back end sends each by itself; else 0. */
+static int64_t
+row_stride(const tsvd_handle *handle, const tsvd_array *left, int64_t n)
+{
+    const int64_t size = (int64_t)dtype_size(left->dtype);
+    const int last = left->ndim - 1;
+
+    return handle->cuda != NULL && left->space == TSVD_HOST && last == 1 && n >= ROWS_APART_ORDER &&
+                   left->strides[last] == size && left->strides[0] % size == 0 &&
+                   left->strides[0] / size >= left->shape[last]
+               ? left->strides[0] / size
+               : 0;
+}
+
 /* Whether results lie by columns on both sides, and not by rows too. */
 static int
 are_by_column(const tsvd_array *left, const tsvd_array *right)
@@ -243,8 +261,13 @@ tsvdi_layout_begin(const tsvd_array *L, const tsvd_array *s, const tsvd_array *R
         p->call.options = &layout->options;
         swap_numbers(&p->rows, &p->columns);
         swap(&p->L, &p->R);
+        p->left_stride = left_vectors(p);
     } else if (L != NULL) {
-        TSVD_TRY(stage(layout, L, "L", 2, &p->L, error));
+        if (!p->extra && row_stride(p->call.handle, L, p->n) > 0) {
+            p->left_stride = row_stride(p->call.handle, L, p->n);
+        } else {
+            TSVD_TRY(stage(layout, L, "L", 2, &p->L, error));
+        }
         TSVD_TRY(stage(layout, R, "R", 2, &p->R, error));
     }
     TSVD_TRY(stage(layout, s, "s", 1, &p->s, error));
@@ -279,8 +302,13 @@ tsvdi_layout_begin_dense(const tsvd_array *U, const tsvd_array *S, const tsvd_ar
             p->U,           p->Vh};
         transpose(&p->a);
         swap(&p->U, &p->Vh);
+        p->left_stride = p->full ? p->a.rows : p->k;
     } else if (U != NULL) {
-        TSVD_TRY(stage(layout, U, "U", 2, &p->U, error));
+        if (row_stride(p->call.handle, U, p->n) > 0) {
+            p->left_stride = row_stride(p->call.handle, U, p->n);
+        } else {
+            TSVD_TRY(stage(layout, U, "U", 2, &p->U, error));
+        }
         TSVD_TRY(stage(layout, Vh, "Vh", 2, &p->Vh, error));
     }
     TSVD_TRY(stage(layout, S, "S", 1, &p->S, error));

@@ -239,6 +239,39 @@ set_range(const tsvd_options *o, int64_t n, int64_t *first, int64_t *k, tsvd_err
     return TSVD_OK;
 }
 
+/* Sets the values of the larger call, *whole_k of them from index *whole_first on, of which this
+   one makes those that set_range() has set; and the matrices of its batch. */
+static tsvd_status
+set_whole(const tsvd_options *o, int64_t n, int64_t first, int64_t k, int64_t *whole_first,
+          int64_t *whole_k, struct batch *batch, tsvd_error *error)
+{
+    const tsvd_part *part = o->part;
+
+    *whole_first = first;
+    *whole_k = k;
+    batch->all = batch->matrices;
+    if (part == NULL) {
+        return TSVD_OK;
+    }
+    if (part->matrices < batch->matrices || (part->sum != NULL && part->matrices != 1)) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          part->sum != NULL ? "a batch has no options.part->sum"
+                                            : "the batch has more matrices than options.part says");
+    }
+    if (part->first < 0 || part->count < 0 || part->count > n - part->first ||
+        first < part->first || k > part->first + part->count - first) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "%lld values from index %lld on are no part of %lld from index %lld on, "
+                          "of %lld that there are",
+                          (long long)k, (long long)first, (long long)part->count,
+                          (long long)part->first, (long long)n);
+    }
+    *whole_first = part->first;
+    *whole_k = part->count;
+    batch->all = part->matrices;
+    return TSVD_OK;
+}
+
 /* Begins with the arguments that all calls have. */
 static tsvd_status
 begin(tsvd_handle *handle, const tsvd_array *array, const char *name, const tsvd_options *options,
@@ -283,6 +316,8 @@ tsvdi_problem_input(tsvd_handle *handle, const tsvd_array *d, const tsvd_array *
     p->from = p->call.to = d->space;
     TSVD_TRY(set_shape(p, d, e, error));
     TSVD_TRY(set_range(options, p->n, &p->first, &p->k, error));
+    TSVD_TRY(
+        set_whole(options, p->n, p->first, p->k, &p->whole_first, &p->whole_k, &p->batch, error));
     if (data && p->batch.too_large) {
         return tsvdi_host_too_large(error, "the arrays", p->n);
     }
@@ -429,6 +464,7 @@ tsvdi_problem_wants(struct svd_problem *p, int vectors)
 
     p->vectors = vectors != 0;
     p->full = vectors == 2 && p->extra && p->k == p->n;
+    p->left_stride = left_vectors(p);
     wanted = bidiagonal_results(p);
     if (p->vectors && !p->batch.too_large) {
         count_vectors(&wanted, &p->batch);
@@ -448,6 +484,7 @@ tsvdi_problem_output(const tsvd_array *L, const tsvd_array *s, const tsvd_array 
     TSVD_TRY(
         check_results(&wanted, p->call.handle, &p->batch, p->dtype, L, s, R, &p->call.to, error));
     p->vectors = L != NULL;
+    p->left_stride = left_vectors(p);
     p->s = s->data;
     p->L = L != NULL ? L->data : NULL;
     p->R = L != NULL ? R->data : NULL;
@@ -538,6 +575,8 @@ tsvdi_dense_options(const tsvd_options *options, struct dense_problem *p, tsvd_e
     p->call.options = options;
     p->method = method_of(p->a.dtype, options);
     TSVD_TRY(set_range(options, p->n, &p->first, &p->k, error));
+    TSVD_TRY(
+        set_whole(options, p->n, p->first, p->k, &p->whole_first, &p->whole_k, &p->a.batch, error));
 out:
     return ret;
 }
@@ -586,6 +625,7 @@ tsvdi_dense_wants(struct dense_problem *p, int vectors)
     p->vectors = vectors != 0;
     p->full = vectors == 2 && p->k == p->n && p->a.rows != p->a.columns;
     wanted = dense_results(p);
+    p->left_stride = wanted.left;
     if (p->vectors && !p->a.batch.too_large) {
         count_vectors(&wanted, &p->a.batch);
     }
@@ -605,6 +645,7 @@ tsvdi_dense_output(const tsvd_array *U, const tsvd_array *S, const tsvd_array *V
     TSVD_TRY(check_results(&wanted, p->call.handle, &p->a.batch, p->a.dtype, U, S, Vh, &p->call.to,
                            error));
     p->vectors = U != NULL;
+    p->left_stride = wanted.left;
     p->S = S->data;
     p->U = U != NULL ? U->data : NULL;
     p->Vh = U != NULL ? Vh->data : NULL;
@@ -645,6 +686,7 @@ tsvdi_inverse_input(tsvd_handle *handle, const tsvd_array *a, const tsvd_options
     p->call.to = a->space;
     TSVD_TRY(check_dense_options(options, error));
     TSVD_TRY(set_range(options, n, &first, &k, error));
+    p->a.batch.all = p->a.batch.matrices;
     TSVD_TRY(data ? check_readable(&p->a, n, error) : TSVD_OK);
     if (p->a.rows != p->a.columns) {
         return tsvdi_fail(error, TSVD_ERR_ARGUMENT, "a is %lld x %lld and must be square",

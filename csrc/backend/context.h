@@ -32,6 +32,22 @@ struct tsvd_context {
    calls this now and then. */
 tsvd_status tsvdi_check(struct tsvd_context *ctx, double done);
 
+/* check.c: if the call is a part of a larger one, adds x [count] up over all parts.  The threads
+   that made the calls of the parts come here in the same order.  Else x stays as it is. */
+tsvd_status tsvdi_sum_over_parts(const struct tsvd_context *ctx, int64_t count, double *x);
+
+/* Makes a decision of all parts alike: *reasons, how many there are against something, becomes
+   those of all parts. */
+static inline tsvd_status
+tsvdi_agree(const struct tsvd_context *ctx, int64_t *reasons)
+{
+    double x = (double)*reasons;
+    const tsvd_status status = tsvdi_sum_over_parts(ctx, 1, &x);
+
+    *reasons = (int64_t)x;
+    return status;
+}
+
 /* The error is that of a matrix of the call. */
 static inline void
 tsvdi_blame(const struct tsvd_context *ctx, int64_t matrix)

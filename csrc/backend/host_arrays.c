@@ -89,22 +89,27 @@ tsvdi_host_fill_nan(int64_t count, real *x)
 void
 tsvdi_host_fill(const struct svd_problem *p, int64_t i, int kind, struct results to)
 {
-    const int64_t k = p->k, left_size = p->rows * k, right_size = k * p->columns;
-    real *s = to.s + i * k, *left = to.L != NULL ? to.L + i * left_size : NULL;
-    real *right = to.L != NULL ? to.R + i * right_size : NULL;
+    const int64_t k = p->k, stride = p->left_stride;
+    real *const s = to.s + i * k, *left, *right;
+    const real entry = kind == NONFINITE ? REAL(NAN) : 0;
 
-    if (kind == NONFINITE) {
-        tsvdi_host_fill_nan(k, s);
-        tsvdi_host_fill_nan(left != NULL ? left_size : 0, left);
-        tsvdi_host_fill_nan(left != NULL ? right_size : 0, right);
+    for (int64_t j = 0; j < k; j++) {
+        s[j] = entry;
+    }
+    if (to.L == NULL) {
         return;
     }
-    memset(s, 0, (size_t)k * sizeof *s);
-    if (left != NULL) {
-        memset(left, 0, (size_t)left_size * sizeof *left);
-        memset(right, 0, (size_t)right_size * sizeof *right);
+    left = to.L + i * p->rows * stride;
+    right = to.R + i * k * p->columns;
+    for (int64_t row = 0; row < p->rows; row++) {
         for (int64_t j = 0; j < k; j++) {
-            left[(p->first + j) * k + j] = right[j * p->columns + p->first + j] = 1;
+            left[row * stride + j] = entry;
         }
+    }
+    for (int64_t j = 0; j < k * p->columns; j++) {
+        right[j] = entry;
+    }
+    for (int64_t j = 0; j < k && kind != NONFINITE; j++) {
+        left[(p->first + j) * stride + j] = right[j * p->columns + p->first + j] = 1;
     }
 }

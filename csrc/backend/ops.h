@@ -50,7 +50,8 @@ chunk_may_overflow(const struct chunk *chunk, int64_t i)
 /* Where the results of a chunk go: its part of the caller's arrays, in the space call->to. */
 struct results {
     real *s; /* [count k] */
-    real *L; /* [count rows k]; NULL: values only */
+    real *L; /* [count rows k]; NULL: values only.  The rows of a single matrix are
+                problem->left_stride numbers apart */
     real *R; /* [count k columns]; NULL exactly when L is */
 };
 

@@ -102,6 +102,7 @@ tsvdi_precision_of(tsvd_dtype dtype)
 /* bidiag/ */
 #define tsvdi_add_info TSVD_T(tsvdi_add_info)
 #define tsvdi_check TSVD_T(tsvdi_check)
+#define tsvdi_sum_over_parts TSVD_T(tsvdi_sum_over_parts)
 #define tsvdi_chunk_alloc TSVD_T(tsvdi_chunk_alloc)
 #define tsvdi_find_values TSVD_T(tsvdi_find_values)
 #define tsvdi_method_of TSVD_S(tsvdi_method_of)

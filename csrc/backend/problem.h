@@ -27,6 +27,7 @@ struct batch {
     int ndim;                           /* leading dimensions */
     int64_t shape[TSVD_MAX_BATCH_DIMS]; /* [ndim] */
     int64_t matrices;                   /* in the whole batch */
+    int64_t all;   /* the same of the call that this one is a part of: methods go by it */
     int too_large; /* 1: the sizes cannot be addressed.  `matrices` is then not known, and only a
                       plan can be made */
 };
@@ -64,9 +65,12 @@ struct svd_problem {
     int extra;             /* 1: e has n entries, not n - 1: the matrices are n x (n+1), or lower
                               ones (n+1) x n */
     int64_t first, k;      /* wanted of each matrix: the values of index first .. first + k - 1 */
-    int vectors;           /* 1: the vectors of these values are wanted too */
-    int full;              /* 1: and the null vector of the side with n + 1 entries */
-    void *s, *L, *R;       /* results; L and R are NULL without vectors */
+    int64_t whole_first, whole_k; /* the same of the call that this one is a part of; or first, k */
+    int vectors;                  /* 1: the vectors of these values are wanted too */
+    int full;                     /* 1: and the null vector of the side with n + 1 entries */
+    void *s, *L, *R;              /* results; L and R are NULL without vectors */
+    int64_t left_stride; /* numbers from one row of L to the next: left_vectors(), or more where
+                              the back end sends the rows of a single matrix to the host */
 };
 
 /* Entries of e; of order 0 there are none. */
@@ -106,10 +110,11 @@ struct dense_problem {
     struct dense_matrices a;
     const struct method *method; /* as in struct svd_problem */
     int64_t n;                   /* values of every matrix: the smaller of rows and columns */
-    int64_t first, k;            /* as in struct svd_problem */
+    int64_t first, k, whole_first, whole_k; /* as in struct svd_problem */
     int vectors;
-    int full;         /* 1: U is rows x rows, Vh columns x columns */
-    void *U, *S, *Vh; /* results; U and Vh are NULL without vectors */
+    int full;            /* 1: U is rows x rows, Vh columns x columns */
+    void *U, *S, *Vh;    /* results; U and Vh are NULL without vectors */
+    int64_t left_stride; /* as in struct svd_problem */
 };
 
 /* The inverses of dense matrices, which are square. */

@@ -29,8 +29,9 @@ takes_blas(const struct svd_problem *p, const struct backend *backend)
 static int
 tries_twisted(const struct svd_problem *p, const struct backend *backend)
 {
-    return backend->twisted != NULL && p->batch.matrices == 1 && p->call.options->eps <= 0 &&
-           p->n >= (few_wanted(p->n, p->k) ? backend->twisted_few_order : backend->twisted_order);
+    return backend->twisted != NULL && p->batch.all == 1 && p->call.options->eps <= 0 &&
+           p->n >=
+               (few_wanted(p->n, p->whole_k) ? backend->twisted_few_order : backend->twisted_order);
 }
 
 /* The method that runs.  AUTO, and DC without vectors, stand for another.  The answer is BISECT if
@@ -157,9 +158,8 @@ tsvdi_plan_call(const struct svd_problem *p, struct svd_plan *plan, tsvd_error *
     }
     plan->problem = p;
     plan->backend = backend;
-    plan->values = p->batch.matrices == 1 && p->n <= backend->host_values_order
-                       ? tsvdi_host_values()
-                       : backend->values;
+    plan->values = p->batch.all == 1 && p->n <= backend->host_values_order ? tsvdi_host_values()
+                                                                           : backend->values;
     plan->method = choose_method(p, backend);
     plan->reported.method = plan->method->number;
     plan->reported.n = p->n;
@@ -177,9 +177,10 @@ tsvdi_plan_call(const struct svd_problem *p, struct svd_plan *plan, tsvd_error *
     if (p->n == 0 || p->batch.matrices == 0) {
         goto out;
     }
-    plan->side_by_side = p->batch.matrices > 1 && p->n <= VALUES_SIDE_BY_SIDE_ORDER;
-    plan->by_matrix = backend->values_by_qr && !p->vectors && p->k == p->n && !plan->side_by_side &&
-                      plan->method == &tsvdi_method_bisect && p->method != &tsvdi_method_bisect;
+    plan->side_by_side = p->batch.all > 1 && p->n <= VALUES_SIDE_BY_SIDE_ORDER;
+    plan->by_matrix = backend->values_by_qr && !p->vectors && p->whole_k == p->n &&
+                      !plan->side_by_side && plan->method == &tsvdi_method_bisect &&
+                      p->method != &tsvdi_method_bisect;
     cut_batch(p, plan);
     if (p->vectors && p->n > SQUARE_ORDER_MAX) {
         plan_too_large(backend, &plan->reported);

@@ -294,6 +294,7 @@ plan_square(const struct svd_plan *plan, struct square *square)
     *own = *plan->problem;
     own->rows = own->columns = own->n;
     own->full = 0;
+    own->left_stride = own->k;
     own->call.to = plan->backend->extra->space;
     return &square->plan;
 }

@@ -8,28 +8,37 @@
 #include "bidiag/parts.h"
 
 /* Values, vectors, probes, as long as nothing is refused.  *pays: 0 if divide and conquer is likely
-   to be faster for AUTO; nothing is computed then. */
+   to be faster for AUTO; nothing is computed then.  The parts of a larger call go the same way. */
 static tsvd_status
 attempt(struct tsvd_context *ctx, struct twisted_job *job, int *pays, tsvd_info *info)
 {
     const struct twisted_ops *ops = ctx->plan->backend->twisted;
     double clock = tsvdi_host_seconds(), now;
+    int64_t against;
     tsvd_status ret = TSVD_OK;
 
     TSVD_TRY(ops->begin(ctx, job));
     if (job->refused == 0 && ctx->problem->method == NULL) {
         TSVD_TRY(ops->pays(ctx, job, pays));
+        against = !*pays;
+        TSVD_TRY(tsvdi_agree(ctx, &against));
+        *pays = against == 0;
     }
     if (job->refused == 0 && *pays) {
         TSVD_TRY(ops->values(ctx, job));
     }
     now = tsvdi_host_seconds();
     info->seconds_values += now - clock;
+    if (*pays) {
+        TSVD_TRY(tsvdi_agree(ctx, &job->refused));
+    }
     if (job->refused == 0 && *pays) {
         TSVD_TRY(ops->vectors(ctx, job));
+        TSVD_TRY(tsvdi_agree(ctx, &job->refused));
     }
     if (job->refused == 0 && *pays) {
         TSVD_TRY(ops->probe(ctx, job));
+        TSVD_TRY(tsvdi_agree(ctx, &job->refused));
     }
     info->seconds_vectors += tsvdi_host_seconds() - now;
     info->seconds_device += job->seconds_device;
@@ -82,7 +91,7 @@ run(struct tsvd_context *ctx, const struct chunk *chunk, struct results to, tsvd
             tsvdi_advise(ctx->error, "leave options.fallback at 1, or use TSVD_METHOD_DC");
             TSVD_TRY(tsvdi_fail(ctx->error, TSVD_ERR_NO_CONVERGENCE,
                                 "twisted refused %lld of %lld values", (long long)job.refused,
-                                (long long)p->k));
+                                (long long)p->whole_k));
         }
     }
     info->method = tsvdi_method_dc.number;

@@ -39,9 +39,9 @@ problem_of(const struct dense_problem *p, const struct jacobi_start *start,
     own.call = p->call;
     own.call.options = options;
     own.call.to = own.a.space = tsvdi_backend_of(p->call.handle)->jacobi->space;
-    own.a.batch.matrices = 1;
+    own.a.batch.matrices = own.a.batch.all = 1;
     own.a.dtype = p->a.dtype;
-    own.a.rows = own.a.columns = own.n = own.k = n;
+    own.a.rows = own.a.columns = own.n = own.k = own.whole_k = own.left_stride = n;
     own.a.data = start->w;
     own.a.row_stride = sizeof(scalar);
     own.a.column_stride = (ptrdiff_t)(n * (int64_t)sizeof(scalar));
@@ -58,6 +58,7 @@ start_options(const struct dense_problem *p)
 {
     tsvd_options options = *p->call.options;
 
+    options.part = NULL; /* its matrix is another one */
     options.max_sweeps = 0;
     options.check_finite = 0;
     return options;

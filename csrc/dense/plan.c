@@ -40,7 +40,7 @@ tsvdi_dense_plan_call(const struct dense_problem *p, int keep, struct dense_plan
 {
     struct svd_problem chunk;
     struct bytes own = {0, 0};
-    int64_t most;
+    int64_t most, all;
     int needs_blas;
     tsvd_status ret = TSVD_OK;
 
@@ -56,10 +56,12 @@ tsvdi_dense_plan_call(const struct dense_problem *p, int keep, struct dense_plan
     most = keep == KEEP_ALL || p->n == 0 || p->a.batch.matrices == 0
                ? p->a.batch.matrices
                : plan->ops->chunk_most(p, plan->keep);
+    all = most < p->a.batch.all ? most : p->a.batch.all;
     most = most < p->a.batch.matrices ? most : p->a.batch.matrices;
     /* with eps the bidiagonal matrices of a chunk are solved one by one */
     chunk =
         tsvdi_dense_bidiagonal(p, p->call.options, most > 1 && p->call.options->eps > 0 ? 1 : most);
+    chunk.batch.all = p->call.options->eps > 0 ? 1 : all;
     TSVD_TRY(tsvdi_plan_call(&chunk, &plan->inner, error));
     plan->inner.problem = NULL;
     plan->inner_count = chunk.batch.matrices;

@@ -54,12 +54,14 @@ tsvdi_dense_bidiagonal(const struct dense_problem *p, const tsvd_options *option
     b.call.options = options;
     b.call.to = b.from = tsvdi_backend_of(p->call.handle)->dense->space;
     b.batch.ndim = 1;
-    b.batch.shape[0] = b.batch.matrices = count;
+    b.batch.shape[0] = b.batch.matrices = b.batch.all = count;
     b.method = p->method;
     b.dtype = REAL_DTYPE;
     b.rows = b.columns = b.n = p->n;
     b.first = p->first;
-    b.k = p->k;
+    b.k = b.left_stride = p->k;
+    b.whole_first = p->whole_first;
+    b.whole_k = p->whole_k;
     b.vectors = p->vectors;
     return b;
 }

@@ -26,7 +26,7 @@ tsvdi_arrays_init(struct arrays *arrays, PyObject *module, const struct form *fo
 {
     arrays->form = form;
     arrays->module = module;
-    arrays->lower = arrays->full = false;
+    arrays->lower = arrays->full = arrays->rows_apart = false;
     for (int i = 0; i < INPUTS_MOST; i++) {
         arrays->in[i] = NULL;
         arrays->convert[i] = false;
@@ -282,9 +282,11 @@ new_output(struct arrays *arrays, int which)
                             shape, &arrays->core_out[which]);
 }
 
-/* Reads the facts about an array of the caller that takes a result of a dtype. */
+/* Reads the facts about an array of the caller that takes a result of a dtype.  rows_apart: it need
+   not be C-contiguous. */
 static int
-read_given(tsvd_dtype dtype, const char *name, PyObject *argument, struct given *given)
+read_given(tsvd_dtype dtype, const char *name, PyObject *argument, bool rows_apart,
+           struct given *given)
 {
     PyArrayObject *array = (PyArrayObject *)argument;
 
@@ -293,7 +295,7 @@ read_given(tsvd_dtype dtype, const char *name, PyObject *argument, struct given 
     }
     given->dtype = (PyObject *)PyArray_DESCR(array);
     given->same_dtype = PyArray_TYPE(array) == numpy_type(dtype);
-    given->ready = PyArray_ISCARRAY(array);
+    given->ready = rows_apart ? PyArray_ISBEHAVED(array) : PyArray_ISCARRAY(array);
     given->ndim = PyArray_NDIM(array);
     given->shape = (const int64_t *)PyArray_DIMS(array);
     return 0;
@@ -305,7 +307,7 @@ tsvdi_arrays_writable(const struct arrays *arrays, const char *name, PyObject *a
 {
     struct given given;
 
-    if (read_given(arrays->dtype, name, array, &given) < 0 ||
+    if (read_given(arrays->dtype, name, array, false, &given) < 0 ||
         tsvdi_shapes_check_writable(arrays, name, &given) < 0) {
         return -1;
     }
@@ -322,7 +324,7 @@ given_output(struct arrays *arrays, int which, PyObject *argument)
     struct given given;
 
     (void)PyOS_snprintf(name, sizeof name, "out: %s", arrays->form->out[which]);
-    if (read_given(dtype, name, argument, &given) < 0 ||
+    if (read_given(dtype, name, argument, arrays->rows_apart, &given) < 0 ||
         tsvdi_shapes_check_given(arrays, which, &given) < 0) {
         return NULL;
     }

@@ -47,6 +47,7 @@ struct arrays {
     int64_t count;                            /* values that are wanted of each matrix */
     bool lower;                               /* bidiagonal: e is the sub-diagonal */
     bool full;                                /* L is rows x rows, R columns x columns */
+    bool rows_apart;                          /* the caller's L need not be C-contiguous */
     int batch_ndim;                           /* leading dimensions of the batch */
     int64_t batch_shape[TSVD_MAX_BATCH_DIMS]; /* [batch_ndim] */
 

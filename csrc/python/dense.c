@@ -25,6 +25,11 @@ compute(struct call *call, tsvd_error *error)
 {
     const tsvd_array *out = call->arrays.core_out;
 
+    if (call->options.part != NULL) { /* its rows of U may be apart */
+        return tsvd_dense_svd(call->handle, &call->arrays.core_in[0], &call->options,
+                              tsvdi_call_vectors(call) ? &out[OUT_L] : NULL, &out[OUT_S],
+                              tsvdi_call_vectors(call) ? &out[OUT_R] : NULL, &call->info, error);
+    }
     return tsvd_dense_execute(call->prepared, call->arrays.core_in[0].data, out[OUT_L].data,
                               out[OUT_S].data, out[OUT_R].data, &call->info, error);
 }

@@ -43,6 +43,11 @@ static PyMemberDef members[] = {
     {"wait", T_BOOL, FIELD(wait), "whether to wait until the results are there"},
     {"first", T_LONGLONG, FIELD(first), "the index of the first value that is wanted"},
     {"count", T_LONGLONG, FIELD(count), "how many are wanted from there on; -1: all the rest"},
+    {"whole_first", T_LONGLONG, FIELD(whole_first), "the same of a call that this is a part of,"},
+    {"whole_count", T_LONGLONG, FIELD(whole_count), "which others make with it; -1: of none"},
+    {"whole_matrices", T_LONGLONG, FIELD(whole_matrices), "and the matrices of its batch"},
+    {"sum", T_OBJECT, FIELD(sum),
+     "called with a memoryview of bytes: adds doubles up over all parts, in place; or None"},
     {NULL, 0, 0, 0, NULL},
 };
 
@@ -65,6 +70,8 @@ defaults(void)
         .eps = core.eps,
         .first = core.first,
         .count = core.count,
+        .whole_count = -1,
+        .whole_matrices = 1,
         .max_sweeps = core.max_sweeps,
         .blocks = core.givens_blocks,
         .block_threads = core.givens_threads,
@@ -72,6 +79,7 @@ defaults(void)
         .progress = Py_None,
         .out = Py_None,
         .keep = Py_None,
+        .sum = Py_None,
     };
 }
 
@@ -155,6 +163,7 @@ new_options(PyObject *module, const struct options *fields, PyObject *const *arg
     Py_INCREF(self->fields.progress);
     Py_INCREF(self->fields.out);
     Py_INCREF(self->fields.keep);
+    Py_INCREF(self->fields.sum);
     for (Py_ssize_t i = 0; i < count; i++) {
         const PyMemberDef *field =
             find_field(state->option_names, PyTuple_GetItem(keywords, i), &next);
@@ -204,8 +213,25 @@ tsvdi_options_of(PyObject *module, PyObject *argument)
     return &((options_object *)argument)->fields;
 }
 
+/* tsvd_part.sum: non-zero, with an exception set, if Python's function raised. */
+static int
+sum_by_python(void *function, double *x, int64_t count)
+{
+    const PyGILState_STATE state = PyGILState_Ensure();
+    PyObject *view =
+        PyMemoryView_FromMemory((char *)x, (Py_ssize_t)count * (Py_ssize_t)sizeof *x, PyBUF_WRITE);
+    PyObject *answer =
+        view == NULL ? NULL : PyObject_CallFunctionObjArgs((PyObject *)function, view, NULL);
+    const int stop = answer == NULL;
+
+    Py_XDECREF(answer);
+    Py_XDECREF(view);
+    PyGILState_Release(state);
+    return stop;
+}
+
 tsvd_options
-tsvdi_options_core(const struct options *options)
+tsvdi_options_core(const struct options *options, tsvd_part *part)
 {
     tsvd_options core = tsvdi_default_options();
 
@@ -221,6 +247,11 @@ tsvdi_options_core(const struct options *options)
     core.givens_split = options->split;
     core.dense_stages = options->stages;
     core.fallback = options->fallback;
+    if (options->whole_count >= 0) {
+        *part = (tsvd_part){options->whole_matrices, options->whole_first, options->whole_count,
+                            options->sum == Py_None ? NULL : sum_by_python, options->sum};
+        core.part = part;
+    }
     return core;
 }
 
@@ -236,6 +267,7 @@ options_traverse(PyObject *object, visitproc visit, void *arg)
     Py_VISIT(fields->out);
     Py_VISIT(fields->progress);
     Py_VISIT(fields->keep);
+    Py_VISIT(fields->sum);
     return 0;
 }
 
@@ -248,6 +280,7 @@ options_clear(PyObject *object)
     Py_CLEAR(fields->out);
     Py_CLEAR(fields->progress);
     Py_CLEAR(fields->keep);
+    Py_CLEAR(fields->sum);
     return 0;
 }
 

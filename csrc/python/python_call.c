@@ -109,8 +109,9 @@ take_options(struct call *call, PyObject *options)
     if (call->asked == NULL) {
         return -1;
     }
-    call->options = tsvdi_options_core(call->asked);
+    call->options = tsvdi_options_core(call->asked, &call->part);
     call->arrays.lower = call->asked->lower;
+    call->arrays.rows_apart = call->options.part != NULL;
     return 0;
 }
 
@@ -391,7 +392,11 @@ tsvdi_call_run(struct call *call)
     status = tsvdi_work(call->module, call->handle, &call->options, progress, call->asked->wait,
                         compute, call, &error);
     if (status != TSVD_OK) {
-        return tsvdi_raise_of(call->module, status, &error, plan.matrices);
+        /* of a batch that is shared out a share may hold one matrix */
+        const int64_t all = call->asked->whole_matrices;
+
+        return tsvdi_raise_of(call->module, status, &error,
+                              plan.matrices > all ? plan.matrices : all);
     }
     return tsvdi_report(progress, 1.0) < 0 ? NULL : result_of(call);
 }

@@ -26,6 +26,7 @@ struct call {
     int device;                   /* where to compute; -1: the CPU */
     const struct options *asked;  /* all options */
     tsvd_options options;         /* those of the core */
+    tsvd_part part;               /* their part, if they have one */
     struct arrays arrays;
     tsvd_handle *handle;       /* NULL before it is taken */
     tsvd_prepared *prepared;   /* NULL before plan(), and where it makes the plan alone */

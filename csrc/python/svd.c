@@ -27,6 +27,11 @@ compute(struct call *call, tsvd_error *error)
 {
     const tsvd_array *in = call->arrays.core_in, *out = call->arrays.core_out;
 
+    if (call->options.part != NULL) { /* its rows of L may be apart */
+        return tsvd_svd(call->handle, &in[0], &in[1], &call->options,
+                        tsvdi_call_vectors(call) ? &out[OUT_L] : NULL, &out[OUT_S],
+                        tsvdi_call_vectors(call) ? &out[OUT_R] : NULL, &call->info, error);
+    }
     return tsvd_execute(call->prepared, in[0].data, in[1].data, out[OUT_L].data, out[OUT_S].data,
                         out[OUT_R].data, &call->info, error);
 }

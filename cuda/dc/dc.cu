@@ -294,17 +294,18 @@ find_rows(const struct dc_device *r, struct device_rows *columns, struct device_
 /* Orders the vectors of ranks begin .. end - 1 into rows n - end .. n - begin - 1 of q, and sends
    them.  Rows of q from n - end on are not needed any more. */
 static tsvd_status
-send_ranks(struct cuda_call *call, const struct dc_device *r, struct results to, int64_t begin,
-           int64_t end)
+send_ranks(const struct tsvd_context *ctx, const struct dc_device *r, struct results to,
+           int64_t begin, int64_t end)
 {
     const int64_t n = r->n, ranks = end - begin;
     const size_t width = (size_t)ranks * sizeof(real), row = (size_t)n * sizeof(real);
     real *d_columns = side_of(r->q, *r, LEFT) + (n - end) * r->stride;
     real *d_rows = side_of(r->q, *r, RIGHT) + (n - end) * r->stride;
     const struct cuda_transfer left = {(char *)(to.L + begin), (const char *)d_columns, width,
-                                       (size_t)n, (size_t)r->k * sizeof(real)};
+                                       (size_t)n, (size_t)ctx->problem->left_stride * sizeof(real)};
     const struct cuda_transfer right = {(char *)(to.R + begin * n), (const char *)d_rows,
                                         (size_t)ranks * row, 1, 0};
+    struct cuda_call *call = cuda_of(ctx);
     struct device_rows columns, rows;
     tsvd_status ret = TSVD_OK;
 
@@ -358,7 +359,7 @@ multiply_and_send(struct tsvd_context *ctx, struct cuda_dc *run, struct dc_job *
                                block.begin == all.begin)) {
             rank++;
         }
-        TSVD_TRY(send_ranks(call, r, job->to, before, rank));
+        TSVD_TRY(send_ranks(ctx, r, job->to, before, rank));
     }
     job->delivered = 1;
 out:

@@ -25,7 +25,7 @@ static bool
 two_stages(const struct cuda_device *device, const struct dense_problem *p, int keep)
 {
     const int asked = p->call.options->dense_stages;
-    const double share = keep == KEEP_ALL ? 1 : (double)p->k / (double)p->n;
+    const double share = keep == KEEP_ALL ? 1 : (double)p->whole_k / (double)p->n;
     const double with_vectors =
         DENSE_BAND_FEW_FROM + share * (DENSE_BAND_ALL_FROM - DENSE_BAND_FEW_FROM);
     const double from = keep == KEEP_VALUES ? DENSE_BAND_VALUES_FROM : with_vectors;
@@ -61,7 +61,8 @@ shape_run(const struct cuda_device *device, const struct dense_problem *p, int64
     run.device = device;
     run.keep = keep;
     if (p->call.options->dense_stages != 2 && tsvdi_cuda_dense_small_fits(device, in->r, in->c) &&
-        (in->c <= DENSE_SMALL_ORDER || count * DENSE_SMALL_SHARE >= device->multiprocessors)) {
+        (in->c <= DENSE_SMALL_ORDER ||
+         p->a.batch.all * DENSE_SMALL_SHARE >= device->multiprocessors)) {
         own++->listed = &tsvdi_cuda_dense_small_stage;
     } else {
         if (in->c > 0 && (double)in->r >= DENSE_QR_RATIO * (double)in->c) {
@@ -524,7 +525,8 @@ out:
 
 /* How many vectors of one side are made from those of the other.  numbers: [k + 2 n] host. */
 static tsvd_status
-count_large(struct cuda_call *call, const struct dense_job *job, real *numbers, int64_t *count)
+count_large(const struct tsvd_context *ctx, const struct dense_job *job, real *numbers,
+            int64_t *count)
 {
     const struct dense_problem *p = job->problem;
     const struct cuda_dense *run = run_of(job);
@@ -534,8 +536,8 @@ count_large(struct cuda_call *call, const struct dense_job *job, real *numbers, 
                                        {numbers + k + n, run->e, n * sizeof(real)}};
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_download_all(call, piece, 3));
-    *count = large_values(p, numbers, numbers + k, numbers + k + n);
+    TSVD_TRY(tsvdi_cuda_download_all(cuda_of(ctx), piece, 3));
+    TSVD_TRY(large_values(ctx, p, numbers, numbers + k, numbers + k + n, count));
 out:
     return ret;
 }
@@ -552,7 +554,7 @@ make_sides(struct tsvd_context *ctx, const struct dense_job *job, const struct w
 
     if (tsvdi_cuda_dense_side_bytes(run_of(job), p) > 0) {
         TSVD_TRY(tsvdi_alloc(ctx, bytes_of(p->k + 2 * p->n, sizeof(real)), (void **)&numbers));
-        TSVD_TRY(count_large(cuda_of(ctx), job, numbers, &large));
+        TSVD_TRY(count_large(ctx, job, numbers, &large));
     }
     TSVD_TRY(make_left(ctx, job, workspace, right ? 0 : large));
     TSVD_TRY(make_right(ctx, job, workspace, right ? large : 0));

@@ -21,7 +21,7 @@ tsvdi_cuda_dense_side_bytes(const struct cuda_dense *run, const struct dense_pro
 
     /* after one stage the reflectors are as fast; with eps the SVD of B is so far from exact; of a
        tall matrix A is large beside U or V; and what the host has would be uploaded again */
-    return two_stages && run->keep == KEEP_VECTORS && p->a.batch.matrices == 1 && p->vectors &&
+    return two_stages && run->keep == KEEP_VECTORS && p->a.batch.all == 1 && p->vectors &&
                    p->n >= DENSE_OTHER_SIDE_FROM && !(p->call.options->eps > 0) &&
                    p->a.space == TSVD_CUDA &&
                    (double)run->in.r < DENSE_QR_RATIO * (double)run->in.c &&

@@ -217,8 +217,8 @@ cuda_dense_deliver(struct tsvd_context *ctx, const struct dense_problem *p,
     TSVD_TRY(cuda_deliver(ctx, (real *)p->S + begin * shape.k, out->s,
                           (size_t)(count * shape.k) * sizeof(real)));
     if (p->vectors) {
-        TSVD_TRY(cuda_deliver(ctx, (scalar *)p->U + begin * u_size, out->u,
-                              (size_t)(count * u_size) * sizeof(scalar)));
+        TSVD_TRY(cuda_deliver_left(ctx, (scalar *)p->U + begin * u_size, p->left_stride, out->u,
+                                   count * shape.u_rows, shape.u_columns, sizeof(scalar)));
         TSVD_TRY(cuda_deliver(ctx, (scalar *)p->Vh + begin * v_size, out->vh,
                               (size_t)(count * v_size) * sizeof(scalar)));
     }

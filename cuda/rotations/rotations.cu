@@ -501,7 +501,8 @@ end(struct tsvd_context *ctx, struct vectors left, struct vectors right, struct 
     tsvd_status ret = TSVD_OK;
 
     if (to.L != NULL && ctx->call->to == TSVD_HOST) {
-        TSVD_TRY(cuda_deliver(ctx, to.L, left.x, bytes));
+        TSVD_TRY(cuda_deliver_left(ctx, to.L, ctx->problem->left_stride, left.x,
+                                   left.count * left.n, left.k, sizeof(real)));
         TSVD_TRY(cuda_deliver(ctx, to.R, right.x, bytes));
     }
 out:

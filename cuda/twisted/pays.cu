@@ -261,7 +261,8 @@ __launch_bounds__(GROUPS *SHIFTS)
         for (int group = 0; group < GROUPS; group++) {
             counted += above[group];
         }
-        *share = counted >= run.first + run.k && all[0] > 0 ? (double)alive[0] / all[0] : 0;
+        *share =
+            counted >= run.whole_first + run.whole_k && all[0] > 0 ? (double)alive[0] / all[0] : 0;
     }
 }
 

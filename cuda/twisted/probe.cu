@@ -17,7 +17,7 @@ __launch_bounds__(THREADS) fill_kernel(struct twisted_device run)
 
     if (j < run.k && run.facts->refused == 0) {
         const int column = (int)(i % PROBES);
-        const double x = probe_entry(j, column);
+        const double x = probe_entry(run.first - run.whole_first + j, column);
 
         run.probe[j * PROBE_COLUMNS + column] = x;
         run.probe[j * PROBE_COLUMNS + PROBES + column] = run.value[j] * x;
@@ -370,10 +370,39 @@ out:
     return ret;
 }
 
-tsvd_status
-tsvdi_cuda_twisted_probe(struct cuda_call *call, const struct twisted_device *run)
+/* Adds L [X, S X] and R^T X up over the parts of a larger call: they belong to all vectors then.  So
+   the vectors of the other parts are probed with these, and the residual is that of B. */
+static tsvd_status
+sum_over_parts(const struct tsvd_context *ctx, const struct twisted_device *run)
 {
+    const int64_t left = run->n * PROBE_COLUMNS, right = run->n * PROBES;
+    const size_t left_bytes = (size_t)left * sizeof(double),
+                 right_bytes = (size_t)right * sizeof(double);
+    struct cuda_call *call = cuda_of(ctx);
+    double *sums = NULL;
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_alloc(ctx, left_bytes + right_bytes, (void **)&sums));
+    {
+        const struct cuda_piece piece[] = {{sums, run->sums[0], left_bytes},
+                                           {sums + left, run->sums[1], right_bytes}};
+
+        TSVD_TRY(tsvdi_cuda_download_all(call, piece, 2));
+    }
+    TSVD_TRY(tsvdi_sum_over_parts(ctx, left + right, sums));
+    TSVD_TRY(tsvdi_cuda_upload(call, run->sums[0], sums, left_bytes));
+    TSVD_TRY(tsvdi_cuda_upload(call, run->sums[1], sums + left, right_bytes));
+out:
+    tsvdi_free(ctx, sums);
+    return ret;
+}
+
+tsvd_status
+tsvdi_cuda_twisted_probe(const struct tsvd_context *ctx, const struct twisted_device *run)
+{
+    const tsvd_part *part = ctx->options->part;
     const int64_t n = run->n, k = run->k;
+    struct cuda_call *call = cuda_of(ctx);
     tsvd_status ret = TSVD_OK;
 
     if (n <= PROBE_SMALL_ORDER) {
@@ -388,6 +417,9 @@ tsvdi_cuda_twisted_probe(struct cuda_call *call, const struct twisted_device *ru
                                           run->sums[0]));
     TSVD_TRY(multiply_columns(call, k, n, run->rows, run->probe, PROBE_COLUMNS, run->parts,
                               run->sums[1]));
+    if (part != NULL && part->sum != NULL) {
+        TSVD_TRY(sum_over_parts(ctx, run));
+    }
     TSVD_TRY(find_residual(call, run));
     /* L^T (L X), and R (R^T X) */
     TSVD_TRY(multiply_columns(call, n, k, run->columns, run->sums[0], PROBE_COLUMNS, run->parts,

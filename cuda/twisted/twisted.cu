@@ -63,7 +63,8 @@ sign_slices(int64_t n, int64_t width)
     return slices > 1 ? (int)slices : 1;
 }
 
-/* Lays the arrays out from `base` on.  Returns their bytes. */
+/* Lays the arrays out from `base` on.  Returns their bytes.  Segments are those of the whole call,
+   whose bits depend on them. */
 static size_t
 lay_out(struct cuda_twisted *run, char *base)
 {
@@ -84,7 +85,7 @@ lay_out(struct cuda_twisted *run, char *base)
     r->rest = carve<double>(base, &at, 2 * n);
     r->double_d = carve<double>(base, &at, n);
     r->double_e = carve<double>(base, &at, n);
-    r->found = carve<double>(base, &at, k + 2);
+    r->found = carve<double>(base, &at, r->whole_k + 2);
     r->value = carve<double>(base, &at, k);
     r->s = carve<real>(base, &at, k);
     r->probe = carve<double>(base, &at, k * PROBE_COLUMNS);
@@ -100,7 +101,7 @@ lay_out(struct cuda_twisted *run, char *base)
     block->twist = carve<int64_t>(base, &at, width);
     block->factor[0] = carve<double>(base, &at, width);
     block->factor[1] = carve<double>(base, &at, width);
-    cut_rows(n, width, segments);
+    cut_rows(n, block_width(n, r->whole_k), segments);
     if (segments->count > 1) {
         segments->chain =
             carve<double>(base, &at, (int64_t)ENDS * segments->count * CHAIN_PARTS * width);
@@ -198,8 +199,10 @@ twisted_begin(struct tsvd_context *ctx, struct twisted_job *job)
     r->n = job->n;
     r->first = job->first;
     r->k = job->k;
-    r->from = job->first > 0 ? job->first - 1 : 0;
-    r->to = job->first + job->k < job->n ? job->first + job->k + 1 : job->n;
+    r->whole_first = ctx->problem->whole_first;
+    r->whole_k = ctx->problem->whole_k;
+    r->from = r->whole_first > 0 ? r->whole_first - 1 : 0;
+    r->to = r->whole_first + r->whole_k < r->n ? r->whole_first + r->whole_k + 1 : r->n;
     r->lower = job->lower;
     r->exponent = job->chunk->exponent[0];
     TSVD_TRY(take_vectors(ctx, job, run));
@@ -250,7 +253,7 @@ twisted_pays(struct tsvd_context *ctx, struct twisted_job *job, int *answer)
     double share = 1, least = 1;
     tsvd_status ret = TSVD_OK;
 
-    if (job->n > VALUES_SMALL_ORDER && !few_wanted(job->n, job->k)) {
+    if (job->n > VALUES_SMALL_ORDER && !few_wanted(job->n, run->device.whole_k)) {
         TSVD_TRY(tsvdi_cuda_twisted_share(cuda_of(ctx), &run->device, (char *)run->block.z, &share,
                                           &least));
     }
@@ -264,24 +267,26 @@ out:
 
 /* ---- values ---- */
 
-/* Counts in `refused` the values that are too small or too close to another one, and in `coarse`
-   those that are closer than `margin` to another one or to zero: for them the error of `found` is
-   too large. */
+/* Counts in `refused` the wanted values that are too small or too close to another one, and in
+   `coarse` those of the whole call that are closer than `margin` to another one or to zero: for them
+   the error of `found` is too large. */
 static __global__ void
 __launch_bounds__(THREADS) gap_kernel(struct twisted_device run, double margin)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    const int64_t value = run.whole_first - run.first + i; /* negative: before the wanted ones */
+    const bool wanted = value >= 0 && value < run.k;
 
-    if (i < run.k && twisted_takes(run)) {
-        const double x = run.found[run.first - run.from + i], gap = gap_of(run, i);
+    if (i < run.whole_k && twisted_takes(run)) {
+        const double x = run.found[run.whole_first - run.from + i], gap = gap_of(run, value);
 
         if (!(fmin(x, gap) >= margin)) {
             atomicAdd(&run.facts->coarse, 1ULL);
         }
-        if (!twisted_parts(x, gap)) {
+        if (wanted && !twisted_parts(x, gap)) {
             atomicAdd(&run.facts->refused, 1ULL);
         }
-    } else if (i < run.k) {
+    } else if (wanted) {
         atomicAdd(&run.facts->refused, 1ULL);
     }
 }
@@ -318,7 +323,7 @@ find_values(struct tsvd_context *ctx, struct twisted_job *job)
         TSVD_TRY(tsvdi_cuda_double_values(ctx, r->n, 1, r->double_d, r->double_e, r->from, r->to,
                                           exact ? r->found : NULL, exact ? 0 : TWISTED_WIDTH,
                                           r->found, &counts));
-        gap_kernel<<<blocks_for(r->k, THREADS), THREADS, 0, call->stream>>>(
+        gap_kernel<<<blocks_for(r->whole_k, THREADS), THREADS, 0, call->stream>>>(
             *r, exact ? 0 : TWISTED_MARGIN * TWISTED_WIDTH);
         CUDA_LAUNCHED(call);
         TSVD_TRY(ask(call, job, &facts));
@@ -340,7 +345,7 @@ twisted_values(struct tsvd_context *ctx, struct twisted_job *job)
     }
     TSVD_TRY(tsvdi_cuda_twisted_values(call, r));
     if (r->n > PROBE_SMALL_ORDER) { /* else conclude() repeats this gate */
-        gap_kernel<<<blocks_for(r->k, THREADS), THREADS, 0, call->stream>>>(*r, 0);
+        gap_kernel<<<blocks_for(r->whole_k, THREADS), THREADS, 0, call->stream>>>(*r, 0);
         CUDA_LAUNCHED(call);
         TSVD_TRY(ask(call, job, &facts));
     }
@@ -384,7 +389,7 @@ twisted_probe(struct tsvd_context *ctx, struct twisted_job *job)
     struct twisted_facts facts;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_cuda_twisted_probe(call, &run->device));
+    TSVD_TRY(tsvdi_cuda_twisted_probe(ctx, &run->device));
     TSVD_TRY(note_time(call, job));
     TSVD_TRY(ask(call, job, &facts));
     if (job->refused == 0 && job->n <= PROBE_SMALL_ORDER) {
@@ -410,11 +415,15 @@ twisted_bytes(const struct svd_plan *plan)
     memset(&run, 0, sizeof(run));
     run.device.n = n;
     run.device.k = k;
+    run.device.whole_k = plan->problem->whole_k;
     /* the vectors of a matrix may be in flight while those of the next one are made */
     bytes.device = bytes_of(2 * n, bytes_of(k, sizeof(real)));
     bytes.device = bytes_of(plan->reported.chunk < plan->reported.matrices ? 2 : 1, bytes.device);
     bytes.device = bytes_add(bytes.device, lay_out(&run, NULL));
-    if (plan->problem->method == NULL && !few_wanted(n, k)) {
+    if (plan->problem->call.options->part != NULL) { /* what probes add up */
+        bytes.host = bytes_add(bytes.host, bytes_of(n, (PROBE_COLUMNS + PROBES) * sizeof(double)));
+    }
+    if (plan->problem->method == NULL && !few_wanted(n, plan->problem->whole_k)) {
         /* it may leave the matrix to divide and conquer */
         bytes = bytes_most(bytes, bytes_sum(plan->backend->dc->bytes(plan),
                                             plan->backend->vectors->begin_bytes(plan)));

@@ -29,17 +29,19 @@ struct twisted_facts {
 
 /* A run as kernels see it.  All arrays are in device memory. */
 struct twisted_device {
-    int64_t n, first, k;         /* order; the wanted values are first .. first + k - 1 */
-    int64_t from, to;            /* the wanted values and their neighbours */
-    int lower;                   /* 1: L has the even rows of z, R the odd ones */
-    const real *d, *e;           /* [n] the matrix as it was given; e ends with a zero */
-    real_int exponent;           /* 2^-exponent scales it */
-    double *b, *square, *rest;   /* [2n] as in struct twisted_matrix */
-    double *double_d, *double_e; /* [n] d and e, scaled */
-    double *found;               /* [to - from] the values, scaled, as bisection found them */
-    double *value;               /* [k] each value as it was corrected, scaled */
-    struct twisted_facts *facts; /* [1] */
-    real *s, *columns, *rows;    /* results: [k], [n k], [k n] */
+    int64_t n, first, k;          /* order; the wanted values are first .. first + k - 1 */
+    int64_t whole_first, whole_k; /* the same of the call that this one is a part of: its decisions
+                                     are made here too */
+    int64_t from, to;             /* the values of that call and their neighbours */
+    int lower;                    /* 1: L has the even rows of z, R the odd ones */
+    const real *d, *e;            /* [n] the matrix as it was given; e ends with a zero */
+    real_int exponent;            /* 2^-exponent scales it */
+    double *b, *square, *rest;    /* [2n] as in struct twisted_matrix */
+    double *double_d, *double_e;  /* [n] d and e, scaled */
+    double *found;                /* [to - from] the values, scaled, as bisection found them */
+    double *value;                /* [k] each value as it was corrected, scaled */
+    struct twisted_facts *facts;  /* [1] */
+    real *s, *columns, *rows;     /* results: [k], [n k], [k n] */
 
     /* For probes: [k PROBE_COLUMNS]; [n PROBE_COLUMNS] and [n PROBES]; [k PROBES] each. */
     double *probe, *sums[2], *seen[2];
@@ -146,7 +148,7 @@ matrix_of(const struct twisted_device &run)
     return {run.n, run.b, run.square, run.rest, twisted_stride(least_of(run))};
 }
 
-/* From a wanted value to the next one on either side. */
+/* From a value, counted from the first wanted one, to the next one on either side. */
 static __device__ __forceinline__ double
 gap_of(const struct twisted_device &run, int64_t value)
 {
@@ -179,6 +181,7 @@ tsvd_status tsvdi_cuda_twisted_share(struct cuda_call *call, const struct twiste
 
 tsvd_status tsvdi_cuda_twisted_make(struct cuda_call *call, const struct twisted_device *run,
                                     const struct twisted_block *block);
-tsvd_status tsvdi_cuda_twisted_probe(struct cuda_call *call, const struct twisted_device *run);
+tsvd_status tsvdi_cuda_twisted_probe(const struct tsvd_context *ctx,
+                                     const struct twisted_device *run);
 
 #endif

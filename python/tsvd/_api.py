@@ -100,8 +100,9 @@ def svd(
         of a bound may be counted on either side, unless it is a number of the
         dtype. What is returned lies in the interval, but for arrays on a CUDA
         device, where it may be off by an ulp or so. For "i" two integers, ``0 <= min <= max < n``.
-    device : str or int, optional
-        "cpu", "cuda", "cuda:1" or 1. None: the first usable CUDA device for large
+    device : str, int or list of them, optional
+        "cpu", "cuda", "cuda:1" or 1. A list, or "cuda:*" for all, names CUDA devices
+        that share the call, see Notes. None: the first usable CUDA device for large
         matrices, from n = 768 on for vectors by "auto" or "dc", from n = 1024 on
         for values alone by "auto", "dc" or "bisect", and by the same methods for
         batches that have 131072 values or more. These hold for an H200; slower
@@ -161,7 +162,8 @@ def svd(
         longdouble, object, strings. Masked arrays.
     ValueError
         Shapes that do not fit, a value out of range, an unknown name, NaN or
-        infinity in d or e, arrays in several places, a tensor that requires grad.
+        infinity in d or e, arrays in several places, a tensor that requires grad;
+        a stream for several devices, or out for their arrays.
     numpy.linalg.LinAlgError
         No convergence within max_sweeps; "twisted" with ``fallback`` 0 refused
         values.
@@ -215,6 +217,15 @@ def svd(
     the stream must live. The results keep streams of CuPy and objects with
     ``__cuda_stream__()`` alive, addresses are the caller's duty. Work of other
     streams must be over by then, but for JAX, whose work is waited for.
+
+    Several devices: a batch is shared out by its matrices, and a large matrix by
+    its values, by "auto", "dc" and "twisted". Smaller work, and other methods, stay on
+    the first of them. The devices choose the method together. The bits are those of
+    one device. Results on the host are as of one device. For d and e on a device,
+    which must be arrays of PyTorch, CuPy or JAX, each of L, s and R is a list with an
+    array on each device; all have all values of a single matrix, and of the vectors
+    its own: columns of L and rows of R. Where JAX can, it is one sharded array
+    instead. These results are there on return.
 
     The GIL is released. Ctrl-C stops the computation. A forked child may call
     tsvd, and starts threads of its own; fork waits for an import of SciPy by

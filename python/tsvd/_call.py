@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import _arrays, _libraries
-from ._devices import cuda_index, number_of
+from ._devices import cuda_index, is_several, number_of
 from ._options import selected
 from ._selection import keep_within
 from ._types import SVDInfo
@@ -30,8 +30,11 @@ class Kind(NamedTuple):
 
 def svd(kind, compute, inputs, options, select, select_range, device, stream, out):
     """compute(inputs, options, device) for a user: the result, or (the result, SVDInfo)."""
+    run = _svd
+    if device is not None and is_several(device):
+        from ._several import svd as run  # few calls need it
     try:
-        return _svd(kind, compute, inputs, options, select, select_range, device, stream, out)
+        return run(kind, compute, inputs, options, select, select_range, device, stream, out)
     except (TypeError, ValueError) as error:
         explain(error, kind.form, inputs)
         raise

@@ -38,6 +38,10 @@ class _Fields(TypedDict, total=False):
     wait: bool
     first: int
     count: int
+    whole_first: int
+    whole_count: int
+    whole_matrices: int
+    sum: Callable[[memoryview], Any] | None
 
 @final
 class Options:
@@ -65,6 +69,10 @@ class Options:
     wait: Final[bool]
     first: Final[int]
     count: Final[int]
+    whole_first: Final[int]
+    whole_count: Final[int]
+    whole_matrices: Final[int]
+    sum: Final[Callable[[memoryview], Any] | None]
     def replace(self, **fields: Unpack[_Fields]) -> Options: ...
 
 def options(**fields: Unpack[_Fields]) -> Options: ...

@@ -14,6 +14,7 @@ from . import _arrays, _call, _core, _lazy, _space
 from ._devices import (
     cuda_index,
     default_device,
+    is_several,
     is_single,
     number_of,
     opens_dense,
@@ -97,8 +98,9 @@ def svd(
         they are given without `eps`, also subnormal ones: it is counted exactly on
         which side of a bound those of the bidiagonal matrix lie. For "i" two
         integers, ``0 <= min <= max < p``.
-    device : str or int, optional
-        "cpu", "cuda", "cuda:1" or 1. None: where a lies; for arrays on the host
+    device : str, int or list of them, optional
+        "cpu", "cuda", "cuda:1" or 1; for several CUDA devices a list, or "cuda:*" for
+        all, see Notes. None: where a lies; for arrays on the host
         the first usable CUDA device for large work, else the CPU. Large means
         ``m n p`` of 256**3 or more, summed over the batch, by "auto" and "dc", for
         an H200; slower devices need more.
@@ -184,6 +186,12 @@ def svd(
     Signs: the entry of largest magnitude in each of the first k columns of U is
     real and positive; if several are equal, the first of them. The same input and
     options give the same bits.
+
+    Several devices: what `tsvd.svd` says holds here too, but for the bits of batches
+    of less than a hundred matrices of order 1000 or so: each gets the more of a
+    device the fewer share it. Of a single matrix with vectors each device makes the
+    reduction, and the vectors of its own values. A matrix alone without vectors, or
+    with all vectors of a side that is longer, stays on the first device.
 
     Work for each matrix: ``O(m n p)``. The GIL is released; Ctrl-C stops the
     computation between its steps. What `tsvd.svd` says of streams, threads and
@@ -735,9 +743,10 @@ def inv(
         of about 1e8 (float64). X stays as it is where the step does not converge,
         as A is too close to a singular matrix, and where it might do harm, as the
         columns of A are of very different sizes.
-    device : str or int, optional
-        "cpu", "cuda", "cuda:1" or 1. None: where a lies; arrays on the host stay
-        there, as it is not measured where a GPU is faster for them.
+    device : str, int or list of them, optional
+        "cpu", "cuda", "cuda:1" or 1; for several CUDA devices a list, or "cuda:*" for
+        all, as of `svd`. None: where a lies; arrays on the host stay there, as it is
+        not measured where a GPU is faster for them.
     stream : int or object, optional
         The CUDA stream to compute on, as for `tsvd.svd`.
     out : array, optional
@@ -848,6 +857,11 @@ def inverse(
     outs = None if out is None else (out,)
     where = "cpu" if device is None else device
     try:
+        if device is not None and is_several(device):
+            from . import _several
+
+            result, rcond, matrix = _several.inverse((a,), options, device, stream, outs)
+            return result if out is None else out, rcond, matrix
         inputs, options, place = _call.arranged(
             _arrays.INVERSE, (a,), options, device, stream, outs
         )

@@ -11,8 +11,18 @@ import numpy as np
 from . import _core, _libraries
 
 
+def is_several(device):
+    """Whether the argument `device` names several devices."""
+    return isinstance(device, (list, tuple)) or (isinstance(device, str) and device == "cuda:*")
+
+
 def number_of(device):
     """The number of a device that has a name; -1 is the CPU."""
+    if is_several(device):
+        raise TypeError(
+            "this function takes one device; tsvd.svd and svdvals, and svd, svdvals and inv of "
+            "tsvd.linalg take several"
+        )
     if type(device).__module__ == "torch":  # a torch.device
         device = str(device)
     return -1 if device == "cpu" else _index_of(device)
@@ -44,6 +54,16 @@ def _index_of(device):
     if index < 0:
         raise ValueError(f"device must not be negative, not {index}")
     return index
+
+
+def usable():
+    """The numbers of all CUDA devices that can be used; an error if there is none."""
+    _libraries.prepare_cuda()
+    count, why = _core.cuda_device_count()
+    reasons = [_core.cuda_device_unusable(i) for i in range(count)]
+    if all(reasons):
+        raise RuntimeError(f'device="cuda:*" cannot be used: {next(iter(reasons), why)}')
+    return [i for i, reason in enumerate(reasons) if not reason]
 
 
 # ---- the default ----

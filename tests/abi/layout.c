@@ -142,6 +142,7 @@ print_structures(void)
     FIELD(tsvd_options, dense_stages);
     FIELD(tsvd_options, check);
     FIELD(tsvd_options, check_arg);
+    FIELD(tsvd_options, part);
     finish(sizeof(tsvd_options), _Alignof(tsvd_options));
 
     begin("tsvd_plan", sizeof(tsvd_plan), _Alignof(tsvd_plan));

@@ -96,6 +96,7 @@ pub struct tsvd_options {
     pub dense_stages: c_int,
     pub check: Option<unsafe extern "C" fn(check_arg: *mut c_void, done: f64) -> c_int>,
     pub check_arg: *mut c_void,
+    pub part: *const c_void,
 }
 
 #[repr(C)]

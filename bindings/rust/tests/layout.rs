@@ -85,7 +85,7 @@ fn structures_and_numbers_are_those_of_c() {
     structure!(tsvd_config: size device threads stream blas host_allocator device_allocator
         library_paths library_path_count);
     structure!(tsvd_options: size method lower first count eps max_sweeps check_finite
-        givens_blocks givens_threads givens_split fallback dense_stages check check_arg);
+        givens_blocks givens_threads givens_split fallback dense_stages check check_arg part);
     structure!(tsvd_info: size method sweeps iterations iterations_saved rotations deflated refused
         seconds_iterate seconds_vectors seconds_values seconds_device seconds_reduce seconds_band
         seconds_chase seconds_back seconds_total);

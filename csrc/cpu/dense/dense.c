@@ -54,7 +54,7 @@ static int
 two_stages(const struct dense_problem *p, int keep)
 {
     const int asked = p->call.options->dense_stages;
-    const double share = keep == KEEP_ALL ? 1 : (double)p->k / (double)p->n;
+    const double share = keep == KEEP_ALL ? 1 : (double)p->whole_k / (double)p->n;
     const double with_vectors = CPU_BAND_FEW_FROM + share * (CPU_BAND_ALL_FROM - CPU_BAND_FEW_FROM);
     const double from = keep == KEEP_VALUES ? CPU_BAND_VALUES_FROM : with_vectors;
     const double slower = 1 + 0.5 * TSVD_SINGLE + 0.4 * TSVD_COMPLEX;
@@ -479,12 +479,14 @@ multiply_vectors(struct cpu_dense *state, int worker, int64_t i, const real *s,
     const struct dense_block columns = {left.x, left.rows, left.columns, left.columns, 0, 0};
     const struct dense_block rows = {right.x, right.columns, right.rows, right.columns, 1, 1};
     const double part = (1 - DENSE_SOLVED) / 2;
-    const int64_t large =
-        tsvdi_cpu_dense_can_make_side(p, job->keep) ? tsvdi_cpu_dense_large_values(job, i) : 0;
     const int make_right = p->a.rows <= p->a.columns; /* of equal sides it is the slower one */
     struct dense_block made = make_right ? rows : columns;
+    int64_t large = 0;
     tsvd_status ret = TSVD_OK;
 
+    if (tsvdi_cpu_dense_can_make_side(p, job->keep)) {
+        TSVD_TRY(tsvdi_cpu_dense_large_values(state->run.ctx, job, i, &large));
+    }
     TSVD_TRY(tsvdi_cpu_dense_apply(state, worker, i, !make_right, 0, make_right ? columns : rows,
                                    DENSE_SOLVED, part));
     made.x += large * (make_right ? right.columns : 1);

@@ -21,12 +21,13 @@ tsvdi_cpu_dense_can_make_side(const struct dense_problem *p, int keep)
            !(p->call.options->eps > 0) && longer < CPU_QR_RATIO * (double)p->n;
 }
 
-int64_t
-tsvdi_cpu_dense_large_values(const struct dense_job *job, int64_t i)
+tsvd_status
+tsvdi_cpu_dense_large_values(const struct tsvd_context *ctx, const struct dense_job *job, int64_t i,
+                             int64_t *large)
 {
     const struct dense_problem *p = job->problem;
 
-    return large_values(p, job->b.s + i * p->k, job->d + i * p->n, job->e + i * p->n);
+    return large_values(ctx, p, job->b.s + i * p->k, job->d + i * p->n, job->e + i * p->n, large);
 }
 
 tsvd_status

@@ -11,7 +11,8 @@ int tsvdi_cpu_dense_can_make_side(const struct dense_problem *p, int keep);
 
 /* How many of the wanted vectors of matrix i have large values, s as the SVD of B left them.  0 if
    they are not the majority: then it does not pay. */
-int64_t tsvdi_cpu_dense_large_values(const struct dense_job *job, int64_t i);
+tsvd_status tsvdi_cpu_dense_large_values(const struct tsvd_context *ctx,
+                                         const struct dense_job *job, int64_t i, int64_t *large);
 
 /* The first `count` rows of Vh (right) from columns of U, or columns of U from rows of Vh, of
    matrix i.  s [count]: their values, of the scaled matrix.  tsvdi_check() is told `done`. */

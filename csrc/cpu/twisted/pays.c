@@ -57,7 +57,7 @@ predict_merges(const struct cpu_twisted *run, int64_t count)
 {
     const int64_t n = run->job->n;
     /* the last merge makes the wanted vectors alone */
-    const double wanted = (double)run->job->k / (double)n;
+    const double wanted = (double)run->ctx->problem->whole_k / (double)n;
     double sum = 0;
 
     for (int level = 0; level < CPU_SAMPLE_LEVELS; level++) {
@@ -121,12 +121,11 @@ tsvdi_cpu_twisted_pays(struct tsvd_context *ctx, struct twisted_job *job, int *a
 {
     struct cpu_twisted *run = job->state;
     const int64_t count = sample_size(job);
-    const double n = (double)job->n, share = (double)job->k / n;
+    const double n = (double)job->n, share = (double)ctx->problem->whole_k / n;
     double merges;
     tsvd_status ret = TSVD_OK;
 
-    (void)ctx;
-    if (few_wanted(job->n, job->k)) {
+    if (few_wanted(job->n, ctx->problem->whole_k)) {
         return TSVD_OK;
     }
     *answer = 0;

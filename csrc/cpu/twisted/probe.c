@@ -97,13 +97,12 @@ tsvd_status
 tsvdi_cpu_twisted_probe(struct tsvd_context *ctx, struct twisted_job *job)
 {
     struct cpu_twisted *run = job->state;
-    const int64_t n = job->n, k = job->k;
+    const int64_t n = job->n, k = job->k, before = job->first - ctx->problem->whole_first;
     tsvd_status ret = TSVD_OK;
 
-    (void)ctx;
     for (int64_t j = 0; j < k; j++) {
         for (int column = 0; column < PROBES; column++) {
-            const double x = probe_entry(j, column);
+            const double x = probe_entry(before + j, column);
 
             run->x[j * PROBES + column] = x;
             run->scaled[j * PROBES + column] = run->value[j] * x;
@@ -112,6 +111,9 @@ tsvdi_cpu_twisted_probe(struct tsvd_context *ctx, struct twisted_job *job)
     atomic_store(&run->refused, 0);
     TSVD_TRY(tsvdi_cpu_twisted_for_each(
         run, 0.9, 0.05, (n + CPU_PROBE_TASK_ROWS - 1) / CPU_PROBE_TASK_ROWS, sum_rows));
+    /* the sums of all parts belong to all vectors: so those of the other parts are probed with
+       these, and the residual is that of B */
+    TSVD_TRY(tsvdi_sum_over_parts(ctx, 3 * n * PROBES, run->sums[0]));
     TSVD_TRY(tsvdi_cpu_twisted_for_each(
         run, 0.95, 0.05, (k + CPU_PROBE_TASK_ROWS - 1) / CPU_PROBE_TASK_ROWS, check_rows));
     job->refused += atomic_load(&run->refused);

@@ -40,8 +40,8 @@ struct cpu_twisted {
     double *work;       /* [workers workspace] */
     int64_t workspace;  /* numbers of work for a thread */
     double *x, *scaled; /* [k PROBES] X, and S X */
-    double *sums[2];    /* [n PROBES] V^T X of L and of R */
-    double *image;      /* [n PROBES] L (S X) */
+    double *sums[2];    /* [n PROBES] V^T X of L and of R, one after the other */
+    double *image;      /* [n PROBES] L (S X), behind them */
     atomic_llong refused;
     void *memory;
 };

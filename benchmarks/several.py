@@ -1,0 +1,135 @@
+"""One call on all GPUs of the host beside the same call on one of them.
+
+Arrays on a device are PyTorch's, and the results of one GPU go to arrays that are there already: to
+take them anew would count memory, not work.
+"""
+
+from dataclasses import dataclass
+from statistics import median
+
+import numpy as np
+
+from benchmarks import bars, dense
+from benchmarks.group import Group, Part
+from benchmarks.timing import alternated
+
+# The time of one device over that of two, and of four.
+BIDIAGONAL = {2: 1.8, 4: 3.2}
+ON_HOST = {2: 1.6, 4: 2.5}
+BATCH = {2: 1.9, 4: 3.5}
+DENSE = {16384: {2: 1.3, 4: 1.8}, 32768: {2: 1.6, 4: 2.6}}
+SECONDS = 4  # of the calls of a case
+
+
+@dataclass(frozen=True)
+class Case:
+    """Matrices of order n; bidiagonal ones have squares of chi-squared variables."""
+
+    n: int
+    least: dict
+    matrices: int = 0
+    dense: bool = False
+    on_host: bool = False
+
+    @property
+    def what(self):
+        what = f"n = {self.n:,}"
+        if self.matrices:
+            what = f"{self.matrices:,} matrices, {what}"
+        return (
+            f"{what}{', dense' * self.dense}, {'into host arrays' if self.on_host else 'on device'}"
+        )
+
+
+CASES = (
+    Case(16384, BIDIAGONAL),
+    Case(32768, BIDIAGONAL),
+    Case(65536, BIDIAGONAL),
+    Case(16384, ON_HOST, on_host=True),
+    Case(32768, ON_HOST, on_host=True),
+    Case(65536, ON_HOST, on_host=True),
+    Case(16, BATCH, 1_000_000),
+    Case(32, BATCH, 100_000),
+    Case(64, BATCH, 10_000),
+    Case(32, BATCH, 100_000, dense=True),
+    Case(8192, DENSE[16384], dense=True),
+    Case(16384, DENSE[16384], dense=True),
+    Case(32768, DENSE[32768], dense=True),
+)
+
+
+def _devices():
+    import tsvd
+
+    return [x.device for x in tsvd.devices() if x.device != "cpu"]
+
+
+def _input(case):
+    rng = np.random.default_rng(case.n)
+    if case.dense:
+        shape = (*((case.matrices,) if case.matrices else ()), case.n, case.n)
+        return (dense.gaussian(case.n, shape, "float64"),)
+    shape = (case.matrices, case.n) if case.matrices else (case.n,)
+    degrees = np.arange(2 * case.n, 0, -1)
+    d = np.sqrt(rng.chisquare(degrees[::2], shape))
+    return d, np.sqrt(rng.chisquare(degrees[1:-1:2], (*shape[:-1], case.n - 1)))
+
+
+def _measure(run, case):
+    import torch
+
+    import tsvd
+    from tsvd import linalg
+
+    torch.cuda.empty_cache()
+    tsvd.trim()
+    svd = linalg.svd if case.dense else tsvd.svd
+    arrays = _input(case)
+    shape = (*((case.matrices,) if case.matrices else ()), case.n, case.n)
+    if case.on_host:
+        out = tuple(np.zeros(x) for x in (shape, shape[:-1], shape))
+        calls = {
+            "one": lambda: svd(*arrays, device=0, out=out),
+            "all": lambda: svd(*arrays, device="cuda:*", out=out),
+        }
+    else:
+        tensors = [torch.from_numpy(x).cuda() for x in arrays]
+        out = tuple(
+            torch.empty(x, dtype=tensors[0].dtype, device="cuda")
+            for x in (shape, shape[:-1], shape)
+        )
+
+        def one():
+            svd(*tensors, out=out)
+            torch.cuda.synchronize()
+
+        calls = {"one": one, "all": lambda: svd(*tensors, device="cuda:*")}
+    times = alternated(calls, SECONDS)
+    record = {"what": case.what} | {name: median(seconds) for name, seconds in times.items()}
+    return record | {f"{name}_seconds": seconds for name, seconds in times.items()}
+
+
+def _bars(run):
+    least = {case.what: case.least for case in CASES}
+    devices = len(_devices())
+    return [
+        bars.at_least(f"{x['what']}: one / all", least[x["what"]][devices], x["one"] / x["all"])
+        for x in run.records["cases"]
+        if devices in least[x["what"]]
+    ]
+
+
+GROUP = Group(
+    files={"cuda": "several"},
+    parts=[
+        Part(
+            "cases",
+            lambda run: CASES,
+            _measure,
+            "what:<44 one:s all:s one/all:.2f",
+            head="medians",
+        )
+    ],
+    bars=_bars,
+    contents=lambda run: {"device": run.device, "devices": len(_devices())},
+)

@@ -1,0 +1,401 @@
+"""One call on several CUDA devices.
+
+A batch is shared out by its matrices. A single matrix is shared out by its values: each device
+makes the vectors of its own, as a part of the whole call (tsvd_part in tsvd.h). A thread of the
+host works with each device; the first is the caller's.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+import re
+import threading
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from . import _arrays, _call, _core
+from ._devices import cuda_index, shape_of, usable
+from ._types import SVDInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Results with fewer numbers are made by one device: they take as long as the threads do to start.
+_BATCH_LEAST = 1 << 21
+# The same of a single matrix: of order 8192 with vectors, and of order 32,768 without.
+_VECTORS_LEAST, _VALUES_LEAST = 1 << 26, 1 << 30
+# The work on the values of a warp is the same wherever a share begins with a warp.
+_TOGETHER = 32
+# Seconds between two looks at the other threads; bytes of results that are compared with what is
+# free.
+_LOOK = 0.05
+_MUCH = 1 << 26
+
+_TAKE_PARTS = tuple(_core.METHODS[name] for name in ("auto", "dc", "twisted"))
+
+
+def _devices_of(device, stream):
+    """The numbers of the devices that the argument `device` names."""
+    if stream is not None:
+        raise ValueError("a stream belongs to one device, and device names several")
+    numbers = usable() if device == "cuda:*" else [cuda_index(x) for x in device]
+    if not numbers:
+        raise ValueError("device names no device: give one or more")
+    if -1 in numbers:
+        raise ValueError("of several devices each must be a CUDA device, and one is the CPU")
+    if len(set(numbers)) < len(numbers):
+        raise ValueError(f"device names a CUDA device twice: {list(device)}")
+    return numbers
+
+
+class Job(NamedTuple):
+    """A call that may be shared out."""
+
+    form: _arrays.Form
+    compute: Callable  # (inputs, options, cuda): of _core
+    inputs: tuple
+    options: _core.Options
+    place: _arrays.Place
+    parts: bool  # whether the values of a single matrix can be shared out
+
+
+def svd(kind, compute, inputs, options, select, select_range, device, stream, out):
+    """What `_call.svd` does, on several devices."""
+    devices = _devices_of(device, stream)
+    asked = (kind, compute, inputs, options, select, select_range)
+    alone = functools.partial(_call.svd, *asked, stream=None, out=out)
+    form = kind.form
+    if out is not None and not options.compute_uv:
+        form, out = form._replace(results=(form.results[1],)), (out,)
+    inputs, options, place = _call.arranged(form, inputs, options, None, None, out)
+    if kind.check is not None:
+        kind.check(inputs)
+    options, interval = _call.wanted(options, select, select_range)
+    dense = form.inputs == _arrays.DENSE.inputs
+    if interval is not None:
+        if dense:
+            # which counts by the reduction that it needs in any case
+            return alone(device=devices[0])
+        compute, options = kind.within(compute, inputs, options, interval, place)
+    parts = options.method in _TAKE_PARTS and (options.compute_uv or not dense)
+    made = _shared(Job(form, compute, inputs, options, place, parts), devices)
+    if made is None:
+        return alone(device=devices[0])
+    result, outcomes, split = made
+    if not options.compute_uv:
+        (result,) = result
+    else:
+        result = options.result(*result)
+    if not options.full_output:
+        return result
+    return result, _merged([info for _, info in outcomes], devices, split)
+
+
+def inverse(inputs, options, device, stream, out):
+    """(X, the least reciprocal condition, the matrix that has it), on several devices."""
+    devices = _devices_of(device, stream)
+
+    inputs, options, place = _call.arranged(_arrays.INVERSE, inputs, options, None, None, out)
+    made = _shared(Job(_arrays.INVERSE, _core.inv, inputs, options, place, parts=False), devices)
+    if made is None:
+        result, *found = _core.inv(inputs, options, devices[0])
+        return _arrays.results(place, result), *found
+    (result,), outcomes, split = made
+    found = [(x[1], begin + x[2]) for x, begin in zip(outcomes, split.bounds[:-1], strict=True)]
+    return result, *min(found)
+
+
+# ---- who makes what ----
+
+
+class Split(NamedTuple):
+    """What each device makes: bounds[i] .. bounds[i + 1] - 1, of matrices or of values."""
+
+    bounds: tuple[int, ...]
+    of_values: bool
+    batch: tuple[int, ...]  # leading dimensions
+    ends: int  # dimensions of one matrix in the input
+    first: int  # the values that are wanted
+    count: int
+
+
+def _shared(job, devices):
+    """The results of a job, what each share returned, and the split; None: it is not worth it."""
+    split = _split(job, len(devices))
+    if split is None:
+        return None
+    devices = devices[: len(split.bounds) - 1]
+    if job.place.device >= 0:
+        from . import _sharding
+
+        return (*_sharding.shared(job, split, devices), split)
+    outs = _outputs(job, split, devices[0])
+    if outs is None:
+        return None
+    team = Team(devices, job.options.progress, split)
+    flat = _flat(job.inputs, split)
+    into = [x.reshape(-1, *x.shape[len(split.batch) :]) for x in outs]
+
+    def work(i):
+        inputs, options = share_of(split, i, flat, job, team)
+        options = options.replace(out=_share_of_outputs(split, i, into))
+        return job.compute(inputs, options, devices[i])
+
+    outcomes = team.run(work)
+    if job.options.progress is not None:
+        job.options.progress(1.0)
+    return _call_results(job.place, outs), outcomes, split
+
+
+def _split(job, most):
+    """How a job is shared out over `most` devices; None: it is not."""
+    ends = 1 if len(job.inputs) == 2 else 2
+    shapes = [shape_of(x) for x in job.inputs]
+    if most == 1 or any(len(shape) < ends for shape in shapes) or 0 in shapes[0]:
+        return None
+    try:
+        batch = np.broadcast_shapes(*(shape[:-ends] for shape in shapes))
+    except ValueError:
+        return None  # one device says what is wrong
+    options, n = job.options, min(shapes[0][-ends:])
+    if ends == 1 and shapes[1][-1] not in (n - 1, n):
+        return None
+    count = n - options.first if options.count < 0 else options.count
+    matrices = math.prod(batch)
+    if not 0 < count <= n - options.first:
+        return None
+    sides = sum(shapes[0][-ends:]) if ends == 2 else 2 * n
+    vectors = options.compute_uv or job.form is _arrays.INVERSE
+    numbers = count * (sides if vectors else 1)
+    if matrices > 1:
+        if matrices * numbers < _BATCH_LEAST:
+            return None
+        shares = min(most, matrices)
+        bounds = tuple(matrices * i // shares for i in range(shares + 1))
+        return Split(bounds, False, batch, ends, options.first, count)
+    least = _VECTORS_LEAST if options.compute_uv else _VALUES_LEAST
+    square = shapes[0][-1] == shapes[0][-2] if ends == 2 else shapes[1][-1] < n
+    if not job.parts or n * count < least or (options.full and not square):
+        return None  # null vectors belong to no value
+    groups = -(-count // _TOGETHER)
+    shares = min(most, groups)
+    bounds = [groups * i // shares * _TOGETHER for i in range(shares)]
+    return Split((*bounds, count), True, batch, ends, options.first, count)
+
+
+def share_of(split, i, flat, job, team):
+    """The inputs and options of share i. flat: the inputs, with one leading dimension."""
+    begin, end = split.bounds[i : i + 2]
+    options = job.options.replace(progress=team.watch(i))
+    if not split.of_values:
+        whole = {} if job.form is _arrays.INVERSE else {"whole_count": split.count}
+        return tuple(x[begin:end] for x in flat), options.replace(
+            **whole, whole_first=split.first, whole_matrices=split.bounds[-1]
+        )
+    return tuple(x[0] for x in flat), options.replace(
+        full=False,
+        first=split.first + begin,
+        count=end - begin,
+        whole_first=split.first,
+        whole_count=split.count,
+        sum=team.sum(i),
+    )
+
+
+def _flat(inputs, split):
+    """The inputs with one leading dimension, that of all matrices; copied where they must be."""
+    arrays = map(np.asarray, inputs)
+    own = [(x, x.shape[-split.ends :]) for x in arrays]
+    all_matrices = math.prod(split.batch)
+    return [np.broadcast_to(x, split.batch + end).reshape(all_matrices, *end) for x, end in own]
+
+
+# ---- results on the host ----
+
+
+def model_of(job, empty, device):
+    """Results of no matrix, which tell the shapes and dtypes of those of one, on the host.
+
+    empty: the inputs as a batch on the host without matrices.
+    """
+    plain = {"out": None, "on_device": False, "stream": 0, "keep": None, "wait": False}
+    options = job.options.replace(**plain, progress=None, full_output=False)
+    made = job.compute(empty, options, device)
+    if job.form is _arrays.INVERSE:
+        return made[:1]
+    return made if isinstance(made, tuple) else (made,)
+
+
+def _outputs(job, split, device):
+    """Arrays of the host for the results; None: those that are given do not fit."""
+    empty = tuple(x[:0] for x in _flat(job.inputs, split))
+    made = [(split.batch + x.shape[1:], x.dtype) for x in model_of(job, empty, device)]
+    given = job.options.out
+    if given is None:
+        _check_memory(job.form, made)
+        return [np.empty(shape, dtype) for shape, dtype in made]
+    fits = all(
+        isinstance(x, np.ndarray) and x.shape == shape and x.dtype == dtype and x.flags.carray
+        for x, (shape, dtype) in zip(given, made, strict=True)
+    )
+    arrays = (*given, *map(np.asarray, job.inputs))
+    apart = not any(
+        np.may_share_memory(x, y) for x, y in itertools.combinations(arrays, 2) if x is not y
+    )
+    return list(given) if fits and apart else None
+
+
+def _check_memory(form, made):
+    """Refuses results that have no room."""
+    wanted = sum(math.prod(shape) * dtype.itemsize for shape, dtype in made)
+    if wanted < _MUCH:
+        return
+    free = _core.config()["memory_free"]
+    if 0 < free < wanted:
+        shapes = ", ".join(f"{shape}" for shape, _ in made)
+        raise MemoryError(
+            f"the results, {' and '.join(form.results)} of shape {shapes}, want {wanted} bytes; "
+            f"{free} bytes are free"
+        )
+
+
+def _share_of_outputs(split, i, into):
+    begin, end = split.bounds[i : i + 2]
+    if not split.of_values:
+        return tuple(x[begin:end] for x in into)
+    if len(into) == 1:
+        return (into[0][0, begin:end],)
+    left, values, right = (x[0] for x in into)
+    return left[:, begin:end], values[begin:end], right[begin:end]
+
+
+def _call_results(place, outs):
+    if place.given is not None:
+        return place.given
+    if place.wrap is None:
+        return tuple(outs)
+    return tuple(map(place.wrap, outs))
+
+
+# ---- the threads ----
+
+
+class _Stopped(Exception):
+    """Another thread of the call has failed."""
+
+
+class Team:
+    """The threads of a call, one for each share."""
+
+    def __init__(self, devices, progress, split):
+        self._devices, self._progress, self._split = devices, progress, split
+        self._done = [0.0] * len(devices)
+        self._failures = [None] * len(devices)
+        self._outcomes = [None] * len(devices)
+        self._last = len(devices) - 1  # shares after this one stop
+        self._barrier = threading.Barrier(len(devices))
+        self._given = [None] * len(devices)
+        self._lock = threading.Lock()
+
+    def run(self, work):
+        """[work(i) for each share i], each in its thread; the first error in order, if there is."""
+        threads = [
+            threading.Thread(target=self._run, args=(i, work), daemon=True)
+            for i in range(1, len(self._devices))
+        ]
+        try:
+            for thread in threads:
+                thread.start()
+            self._run(0, work)
+        except BaseException as error:
+            self._failed(0, error)
+        for thread in threads:
+            while thread.is_alive():
+                try:
+                    thread.join(_LOOK)
+                    self._tell()
+                except BaseException as error:  # Ctrl-C, or progress raised
+                    self._failed(0, error)
+        for i, error in enumerate(self._failures):
+            if error is not None:
+                raise self._named(i, error)
+        return self._outcomes
+
+    def watch(self, i):
+        """The progress of share i, by which it is stopped too."""
+
+        def report(done):
+            if i > self._last:
+                raise _Stopped
+            self._done[i] = done
+            if i == 0:
+                self._tell()
+
+        return report
+
+    def sum(self, i):
+        """Adds the numbers of all shares up, in the order of the shares."""
+
+        def add(view):
+            own = np.frombuffer(view)
+            self._given[i] = own
+            self._barrier.wait()
+            total = functools.reduce(np.add, self._given)
+            self._barrier.wait()
+            own[:] = total
+
+        return add
+
+    def _run(self, i, work):
+        try:
+            self._outcomes[i] = work(i)
+        except BaseException as error:
+            self._failed(i, error)
+
+    def _failed(self, i, error):
+        if isinstance(error, (_Stopped, threading.BrokenBarrierError)):
+            return
+        # an earlier matrix may be wrong too, and is the one to be named
+        waits = not self._split.of_values and isinstance(error, (ValueError, ArithmeticError))
+        with self._lock:
+            self._failures[i] = self._failures[i] or error
+            self._last = min(self._last, i if waits else -1)
+        self._barrier.abort()
+
+    def _tell(self):
+        if self._progress is not None and self._last >= 0:
+            self._progress(sum(self._done) / len(self._done))
+
+    def _named(self, i, error):
+        """The error with the number of the matrix in the whole batch."""
+        begin = 0 if self._split.of_values else self._split.bounds[i]
+        if begin and error.args and isinstance(error.args[0], str):
+            text = re.sub(
+                r"^matrix (\d+) of the batch",
+                lambda found: f"matrix {int(found[1]) + begin} of the batch",
+                error.args[0],
+            )
+            error.args = (text, *error.args[1:])
+        return error
+
+
+# ---- what is told of a call ----
+
+
+def _merged(infos, devices, split):
+    """An SVDInfo of those of all shares, dicts or SVDInfos."""
+    infos = [info if isinstance(info, dict) else info._asdict() for info in infos]
+    first = infos[0]
+    fields = {
+        "method": min((x["method"] for x in infos), key=_core.METHODS.__getitem__),
+        "seconds": {key: max(x["seconds"][key] for x in infos) for key in first["seconds"]},
+    }
+    for key in ("sweeps", "iterations", "iterations_saved", "rotations", "deflated", "refused"):
+        # the parts of a matrix refuse together
+        add = max if split.of_values and key == "refused" else sum
+        fields[key] = add(x[key] for x in infos)
+    used = devices[: len(infos)]
+    return SVDInfo(device=",".join(f"cuda:{x}" for x in used), **fields)

@@ -1,0 +1,299 @@
+"""One call on several devices: the values of a matrix, or the matrices of a batch, are shared out.
+
+What needs no GPU has the CPU in the place of each device.
+"""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import tsvd
+from tsvd import _call, _core, _devices, _several, linalg
+
+METHODS = ("auto", "dc", "twisted")
+SHARES = (1, 2, 3, 4)
+
+
+@pytest.fixture
+def several(monkeypatch):
+    """several(k): `device` of k devices, each of which is the CPU; all work is shared out."""
+    number_of = _devices.number_of
+
+    def or_cpu(device):
+        return -1 if isinstance(device, int) and device == -1 else number_of(device)
+
+    for module in (_devices, _call):
+        monkeypatch.setattr(module, "number_of", or_cpu)
+    monkeypatch.setattr(_several, "_devices_of", lambda device, stream: list(device))
+    for name in ("_BATCH_LEAST", "_VECTORS_LEAST", "_VALUES_LEAST"):
+        monkeypatch.setattr(_several, name, 1)
+    return lambda count: [-1] * count
+
+
+def bidiagonal(n, *batch, extra=0, seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((*batch, n)), rng.standard_normal((*batch, n - 1 + extra))
+
+
+def dense(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def same(result, expected):
+    assert len(result) == len(expected)
+    for x, y in zip(result, expected, strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def close(result, expected):
+    """Up to rounding: a BLAS of the host may add up in another order for fewer columns."""
+    for x, y in zip(result, expected, strict=True):
+        np.testing.assert_allclose(x, y, rtol=0, atol=300 * np.finfo(x.dtype).eps * abs(y).max())
+
+
+# ---- one matrix ----
+
+
+@pytest.mark.parametrize("n", [1, 2, 31, 33, 64, 200])
+@pytest.mark.parametrize("method", METHODS)
+def test_values_of_a_matrix_are_shared_out(several, n, method):
+    d, e = bidiagonal(n)
+    for options in ({}, {"lower": True}, {"select": "i", "select_range": (n // 3, n - 1)}):
+        expected = tsvd.svd(d, e, method=method, **options)
+        for shares in SHARES:
+            result = tsvd.svd(d, e, method=method, device=several(shares), **options)
+            assert isinstance(result, tsvd.SVDResult)
+            same(result, expected)
+            assert all(x.flags.c_contiguous for x in result)
+    same([tsvd.svdvals(d, e, device=several(3))], [tsvd.svdvals(d, e)])
+
+
+def test_an_interval_is_shared_out(several):
+    d, e = bidiagonal(300)
+    options = {"select": "v", "select_range": (0.5, 1.5)}
+    same(tsvd.svd(d, e, device=several(3), **options), tsvd.svd(d, e, **options))
+    options["select_range"] = (1e9, 2e9)
+    same(tsvd.svd(d, e, device=several(3), **options), tsvd.svd(d, e, **options))
+
+
+@pytest.mark.parametrize("options", [{}, {"lower": True}, {"full_matrices": True}])
+def test_an_extra_column(several, options):
+    d, e = bidiagonal(150, extra=1)
+    same(tsvd.svd(d, e, device=several(3), **options), tsvd.svd(d, e, **options))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_a_dense_matrix(several, dtype):
+    A = dense(150, 90).astype(dtype)
+    for options in ({"full_matrices": False}, {"select": "i", "select_range": (10, 70)}):
+        close(linalg.svd(A, device=several(3), **options), linalg.svd(A, **options))
+    same(linalg.svd(A, device=several(2)), linalg.svd(A))
+    interval = {"select": "v", "select_range": (5.0, 12.0)}
+    same(linalg.svd(A, device=several(2), **interval), linalg.svd(A, **interval))
+
+
+def test_parts_decide_together(several):
+    """Close values in one part: all parts go the way that the whole matrix goes."""
+    n = 256
+    d, e = bidiagonal(n)
+    d[n // 2 :], e[n // 2 - 1 :] = 2.0**-20, 2.0**-60
+    expected, info = tsvd.svd(d, e, method="twisted", full_output=True)
+    assert info.method == "dc"
+    for shares in SHARES[1:]:
+        result, told = tsvd.svd(d, e, method="twisted", device=several(shares), full_output=True)
+        assert told.method == "dc"
+        assert told.refused > 0
+        same(result, expected)
+
+
+@pytest.mark.parametrize("method", ["qr", "givens"])
+def test_methods_without_parts_stay_on_one_device(several, method):
+    d, e = bidiagonal(40)
+    result, info = tsvd.svd(d, e, method=method, device=several(3), full_output=True)
+    assert info.device == "cpu"
+    same(result, tsvd.svd(d, e, method=method))
+
+
+# ---- batches ----
+
+
+@pytest.mark.parametrize("shares", SHARES)
+def test_batches(several, shares):
+    d, e = np.random.default_rng(0).standard_normal((3, 1, 9)), bidiagonal(9, 5)[1]
+    devices = several(shares)
+    same(tsvd.svd(d, e, device=devices), tsvd.svd(d, e))
+    same([tsvd.svdvals(d, e, device=devices)], [tsvd.svdvals(d, e)])
+    A = dense(7, 20, 13)
+    for full in (True, False):
+        same(linalg.svd(A, full, device=devices), linalg.svd(A, full))
+    same([linalg.svdvals(A, device=devices)], [linalg.svdvals(A)])
+    A = dense(2, 3, 8, 8)
+    same([linalg.inv(A, device=devices)], [linalg.inv(A)])
+    same(linalg.svd(A[:0], device=devices), linalg.svd(A[:0]))
+
+
+def test_results_in_given_arrays(several):
+    d, e = bidiagonal(20, 6)
+    expected = tsvd.svd(d, e)
+    out = tuple(np.empty_like(x) for x in expected)
+    result = tsvd.svd(d, e, device=several(4), out=out)
+    assert all(x is y for x, y in zip(result, out, strict=True))
+    same(out, expected)
+    d, e = bidiagonal(200)
+    expected = tsvd.svd(d, e)
+    out = tuple(np.empty_like(x) for x in expected)
+    tsvd.svd(d, e, device=several(4), out=out)
+    same(out, expected)
+    values = np.empty(200)
+    assert tsvd.svdvals(d, e, device=several(2), out=values) is values
+    A = dense(5, 6, 6)
+    X = np.empty_like(A)
+    assert linalg.inv(A, device=several(2), out=X) is X
+    same([X], [linalg.inv(A)])
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_given_arrays_that_do_not_fit(several, which):
+    d, e = bidiagonal(20, 6)
+    out = [np.empty_like(x) for x in tsvd.svd(d, e)]
+    for wrong in (out[which][:-1], out[which].astype(np.float32), out[which][::-1]):
+        bad = (*out[:which], wrong, *out[which + 1 :])
+        with pytest.raises((TypeError, ValueError), match="out"):
+            tsvd.svd(d, e, device=several(2), out=bad)
+    with pytest.raises(ValueError, match="overlap"):
+        tsvd.svd(d, e, device=several(2), out=(out[0], out[1], out[0]))
+    with pytest.raises(ValueError, match="overlaps the memory of d"):
+        tsvd.svd(out[1], e, device=several(2), out=tuple(out))
+
+
+def test_tensors_of_the_host(several):
+    torch = pytest.importorskip("torch")
+    A = torch.from_numpy(dense(6, 5, 5))
+    result = linalg.svd(A, device=several(2))
+    assert all(isinstance(x, torch.Tensor) for x in result)
+    same([x.numpy() for x in result], linalg.svd(A.numpy()))
+    assert isinstance(linalg.inv(A, device=several(2)), torch.Tensor)
+
+
+def test_what_is_told(several):
+    A = dense(40, 30, 30)
+    _, one = linalg.svd(A, method="jacobi", full_output=True)
+    _, info = linalg.svd(A, method="jacobi", device=several(3), full_output=True)
+    assert isinstance(info, tsvd.SVDInfo)
+    assert info.device == "cuda:-1,cuda:-1,cuda:-1"
+    assert (info.method, info.rotations) == (one.method, one.rotations)
+    assert info.seconds.keys() == one.seconds.keys()
+
+
+# ---- errors, progress, Ctrl-C ----
+
+
+def test_errors_name_the_matrix_of_the_batch(several):
+    A = dense(9, 4, 4)
+    A[7, 1, 2] = np.nan
+    with pytest.raises(ValueError, match=r"^matrix 7 of the batch: .*NaN"):
+        linalg.svd(A, device=several(4))
+    A[2, 1, 2] = np.nan
+    for shares in SHARES:
+        with pytest.raises(ValueError, match=r"^matrix 2 of the batch: .*NaN"):
+            linalg.svd(A, device=several(shares))
+    A = dense(9, 4, 4)
+    A[8] = 0
+    with pytest.raises(np.linalg.LinAlgError, match=r"^matrix 8 of the batch: Singular"):
+        linalg.inv(A, device=several(9))
+
+
+def test_the_worst_condition_is_told(several):
+    A = np.tile(np.eye(3), (6, 1, 1))
+    A[4, 2, 2] = 1e-17
+    with pytest.warns(RuntimeWarning, match=r"^matrix 4 of the batch: Ill-conditioned"):
+        linalg.inv(A, device=several(3))
+
+
+def test_errors_of_arguments(several):
+    d, e = bidiagonal(50)
+    with pytest.raises(ValueError, match="needs e"):
+        tsvd.svd(d, e[:-2], device=several(2))
+    with pytest.raises(TypeError, match="complex"):
+        tsvd.svd(d + 1j, e, device=several(2))
+    with pytest.raises(ValueError, match="out of range"):
+        tsvd.svd(d, e, select="i", select_range=(3, 50), device=several(2))
+    with pytest.raises(np.linalg.LinAlgError, match="square"):
+        linalg.inv(dense(2, 3, 4), device=several(2))
+
+
+def test_names_of_devices():
+    d, e = bidiagonal(3)
+    for device, error in (
+        ([], ValueError),
+        ((), ValueError),
+        (["cpu", "cpu"], ValueError),
+        ([0, "gpu"], ValueError),
+        ([0, 1.5], TypeError),
+    ):
+        with pytest.raises((error, RuntimeError), match="device"):
+            tsvd.svd(d, e, device=device)
+    with pytest.raises(ValueError, match="stream belongs to one device"):
+        tsvd.svd(d, e, device=[0], stream=0)
+    with pytest.raises(TypeError, match="takes one device"):
+        linalg.bidiagonalize(dense(3, 3), device=[0, 1])
+
+
+def test_progress(several):
+    told = []
+    linalg.svd(dense(3000, 40, 40), device=several(3), progress=told.append)
+    assert told[-1] == 1.0
+    assert told == sorted(told)
+    assert all(0 <= x <= 1 for x in told)
+
+
+@pytest.mark.parametrize("shape", [(20000, 40, 40), (900, 900)])
+def test_progress_that_raises_stops_all(several, shape):
+    threads = threading.active_count()
+
+    class Enough(Exception):
+        pass
+
+    def progress(done):
+        if done > 0.05:
+            raise Enough
+
+    with pytest.raises(Enough):
+        linalg.svd(dense(*shape), device=several(3), progress=progress)
+    assert threading.active_count() == threads
+    A = dense(4, 3, 3)
+    same(linalg.svd(A, device=several(3)), linalg.svd(A))
+
+
+@pytest.mark.parametrize("failing", range(3))
+def test_a_device_that_fails_stops_the_others(several, monkeypatch, failing):
+    """The others may be at work, or wait for its numbers."""
+    compute = _core.svd
+    turns = iter(range(1000))
+    lock = threading.Lock()
+
+    def svd(inputs, options, device):
+        if options.progress is not None:
+            with lock:
+                turn = next(turns)
+            if turn == failing:
+                time.sleep(0.05)
+                raise RuntimeError("the device has failed")
+        return compute(inputs, options, device)
+
+    d, e = bidiagonal(400)
+    with monkeypatch.context() as patch:
+        patch.setattr(_core, "svd", svd)
+        with pytest.raises(RuntimeError, match="the device has failed"):
+            tsvd.svd(d, e, method="twisted", device=several(3))
+    same(tsvd.svd(d, e, device=several(3)), tsvd.svd(d, e))
+
+
+def test_results_that_do_not_fit_are_refused_beforehand(several, monkeypatch):
+    monkeypatch.setattr(_several, "_MUCH", 1)
+    monkeypatch.setattr(_core, "config", lambda: {"memory_free": 1000})
+    d, e = bidiagonal(100)
+    with pytest.raises(MemoryError, match=r"L and s and R .* want 160800 bytes; 1000 bytes"):
+        tsvd.svd(d, e, device=several(2))
