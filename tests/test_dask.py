@@ -7,8 +7,9 @@ import time
 import numpy as np
 import pytest
 
+import tsvd
 from testing.families import make
-from testing.measures import BOUNDS, residual
+from testing.measures import BOUNDS, orthogonality, residual
 from tsvd import linalg
 
 dask = pytest.importorskip("dask")
@@ -274,6 +275,26 @@ def test_slabs(chunks, extra, lower, scheduler):
     hold(B, L, s, R)
     again = dask.compute(*lazy.svd(d, e, chunks=chunks, lower=lower))
     assert all(same(x, y) for x, y in zip((L, s, R), again, strict=True))
+
+
+@pytest.mark.parametrize("family", ["ladders_repeated", "walk_of_exponents", "wilkinson_glued"])
+@pytest.mark.parametrize("chunks", [30, 120])
+def test_slabs_of_close_values(chunks, family):
+    """Some slabs alone would be taken by "twisted", and others not; their vectors would not fit."""
+    d, e = make(family, 600)
+    L, s, R = dask.compute(*lazy.svd(d, e, chunks=chunks))
+    assert residual(d, e, L, s, R) <= BOUNDS["residual"](600)
+    assert orthogonality(L, R) <= BOUNDS["orthogonality"](600)
+    with pytest.raises(np.linalg.LinAlgError, match="refused values .* to .*use method="):
+        dask.compute(*lazy.svd(d, e, chunks=chunks, method="twisted"))
+
+
+@pytest.mark.parametrize("method", ["auto", "twisted", "dc"])
+def test_slabs_of_a_method(method):
+    d, e = make("toeplitz", 200)
+    found = dask.compute(*lazy.svd(d, e, chunks=50, method=method))
+    right = tsvd.svd(d, e, method="dc" if method == "dc" else "twisted")
+    assert np.allclose(found[0], right.L, atol=1e-12) and same(found[1], right.s)
 
 
 def test_a_part_of_the_slabs():

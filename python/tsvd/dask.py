@@ -73,8 +73,8 @@ def svd(
         How many vectors a slab has. "auto": as many as Dask's setting
         ``array.chunk-size`` allows.
     lower, method, eps, check_finite, device, threads
-        As for `tsvd.svd`, for each slab. Methods that compute parts are "auto",
-        "dc" and "twisted".
+        As for `tsvd.svd`, for each slab. Methods that compute parts are "dc",
+        "twisted" and "auto", which is "twisted" if it takes all slabs, and else "dc".
     select : {"a", "i"}
         "a": all values. "i": those with the indices of `select_range`.
     select_range : (min, max), optional
@@ -92,6 +92,8 @@ def svd(
     ValueError
         Shapes that do not fit, or an option out of range; NaN and infinity when
         the slabs are computed.
+    numpy.linalg.LinAlgError
+        ``method="twisted"`` refused values; when the slabs are computed.
     NotImplementedError
         ``select="v"``: how many values an interval holds is not known before.
 
@@ -101,9 +103,11 @@ def svd(
 
     Notes
     -----
-    Each slab is a task of its own, of ``O(n k)`` work and memory: that of the values
-    of the slab and their vectors, where "twisted" takes the matrix. No task waits
-    for another one. Store L and R as they come, for example by ``da.to_zarr``.
+    Each slab is a task of its own. By "twisted" it takes ``O(n k)`` work and memory for
+    its k values, and waits for no other one; "dc" takes the work and the memory of all
+    values. Slabs of one method alone are orthogonal to each other. So "auto" first
+    tries "twisted" for every slab, and keeps nothing of that but whether it took the
+    values: twice the work. Store L and R as they come, for example by ``da.to_zarr``.
 
     Examples
     --------
@@ -118,7 +122,6 @@ def svd(
     """
     options = dict(
         lower=lower,
-        method=method,
         eps=eps,
         check_finite=check_finite,
         device=device,
@@ -130,7 +133,7 @@ def svd(
             f"d and e must have one dimension, not the shapes {d.shape} and {e.shape}: "
             "map tsvd.svd over a batch, or use linalg_svd"
         )
-    metas = _api.svd(meta_from_array(d), meta_from_array(e), **options)  # checks the options, too
+    metas = _api.svd(meta_from_array(d), meta_from_array(e), method=method, **options)
     n, extra = d.shape[0], int(0 < d.shape[0] == e.shape[0])
     if e.shape[0] not in (max(n - 1, 0), n):
         raise ValueError(f"e has {e.shape[0]} entries, and d {n}: e has n - 1, or n")
@@ -140,11 +143,13 @@ def svd(
     widest = max(rows, columns, 1)
     slabs = da.core.normalize_chunks((chunks, (widest,)), (k, widest), dtype=metas.s.dtype)[0]
     whole = [x.rechunk(-1).to_delayed().ravel()[0] for x in (d, e)]
-    found = []
+    parts = []
     for count in slabs:
-        part = {"select": "i", "select_range": (first, first + count - 1)} if count else {}
-        found.append(task(_slab, nout=3)(*whole, part, options))
+        parts.append({"select": "i", "select_range": (first, first + count - 1)} if count else {})
         first += count
+    if method == "auto" and len(slabs) > 1:
+        method = task(_common_method)([task(_passes)(*whole, part, options) for part in parts])
+    found = [task(_slab, nout=3)(*whole, part, method, options) for part in parts]
     sizes = [[(rows, count), (count,), (count, columns)] for count in slabs]
     L, s, R = (
         da.concatenate(
@@ -159,10 +164,30 @@ def svd(
     return SVDResult(L, s, R)
 
 
-def _slab(d, e, part, options):
+def _slab(d, e, part, method, options):
     """Those of the values that `part` selects; {}: none of them."""
-    L, s, R = _api.svd(d, e, **part, **options)
+    try:
+        L, s, R = _api.svd(d, e, **part, method=method, tuning={"fallback": 0}, **options)
+    except LinAlgError as error:
+        raise LinAlgError(
+            f"twisted refused values {part['select_range'][0]} to {part['select_range'][1]}, and "
+            'all slabs need the same method: use method="auto" or "dc"'
+        ) from error
     return (L, s, R) if part else (L[:, :0], s[:0], R[:0])
+
+
+def _passes(d, e, part, options):
+    """Whether "twisted" takes the values of a slab."""
+    try:
+        _slab(d, e, part, "twisted", options)
+    except LinAlgError:
+        return False
+    return True
+
+
+def _common_method(passed):
+    """Of close values the two methods find different vectors, which mix in no result."""
+    return "twisted" if all(passed) else "dc"
 
 
 def _part(select, select_range, n):
