@@ -285,7 +285,7 @@ def test_slabs_of_close_values(chunks, family):
     L, s, R = dask.compute(*lazy.svd(d, e, chunks=chunks))
     assert residual(d, e, L, s, R) <= BOUNDS["residual"](600)
     assert orthogonality(L, R) <= BOUNDS["orthogonality"](600)
-    with pytest.raises(np.linalg.LinAlgError, match="refused values .* to .*use method="):
+    with pytest.raises(np.linalg.LinAlgError, match=r"refused values \d+ to .*use method="):
         dask.compute(*lazy.svd(d, e, chunks=chunks, method="twisted"))
 
 
