@@ -85,11 +85,14 @@ def test_blocks_that_are_made_again(scheduler):
     blocks = [
         da.from_delayed(dask.delayed(make_block)(i), (40, 5), dtype=float) for i in (0, 40, 80)
     ]
+    found = []
     for again, count in ((False, 3), (True, 6)):
         made.clear()
-        found = lazy.linalg_svd(da.concatenate(blocks), full_matrices=False, again=again)
-        hold(A, *dask.compute(*found))
+        results = lazy.linalg_svd(da.concatenate(blocks), full_matrices=False, again=again)
+        found.append(dask.compute(*results))
+        hold(A, *found[-1])
         assert len(made) == count
+    assert all(same(x, y) for x, y in zip(*found, strict=True))
 
 
 def test_the_scheduler_changes_no_bit():

@@ -41,7 +41,7 @@ def _power_of(x):
 
 
 def _factors(parts):
-    """Q and R of the columns [A B ...] of a block, and the powers of R's columns."""
+    """Q of the columns [A B ...] of a block, and R with the powers of its columns."""
     powers = [_power_of(part) for part in parts]
     scaled = [times_power(part, -power) for part, power in zip(parts, powers, strict=True)]
     Q, R = np.linalg.qr(np.concatenate(scaled, axis=1) if len(parts) > 1 else scaled[0])
@@ -70,13 +70,19 @@ def _vectors(block, W):
 
 
 class Tree:
-    """The triangle of the columns [A B ...], all chunked alike in rows, and the way back."""
+    """The triangle of the columns [A B ...], all chunked alike in rows, and the way back.
 
-    def __init__(self, *parts):
-        self._a = parts[0]
-        blocks = [part.to_delayed().ravel() for part in parts]
-        self._blocks, self._levels = blocks[0], []
-        triangles = [task(_triangle)(*own) for own in zip(*blocks, strict=True)]
+    keep: the factors Q of the blocks of A are kept for it; without it they are made anew.
+    """
+
+    def __init__(self, *parts, keep=False):
+        self._a, self._kept, self._levels = parts[0], None, []
+        blocks = zip(*(part.to_delayed().ravel() for part in parts), strict=True)
+        if keep:
+            factors = [task(_factors, nout=2)(own) for own in blocks]
+            self._kept, triangles = map(list, zip(*factors, strict=True))
+        else:
+            triangles = [task(_triangle)(*own) for own in blocks]
         while len(triangles) > 1:
             groups = [triangles[i : i + _JOINED] for i in range(0, len(triangles), _JOINED)]
             joined = [task(_join, nout=2)(group) for group in groups]
@@ -85,11 +91,8 @@ class Tree:
             triangles = [triangle for _, triangle in joined]
         self.triangle = triangles[0]
 
-    def left_vectors(self, W, columns, meta, again):
-        """Q W, an array of so many columns with the blocks of A.
-
-        again: the blocks are made anew; False: they are kept until then.
-        """
+    def left_vectors(self, W, columns, meta):
+        """Q W, an array of so many columns with the blocks of A."""
         down = [W]
         for level in reversed(self._levels):
             down = [
@@ -97,10 +100,12 @@ class Tree:
                 for (pieces, count), W in zip(level, down, strict=True)
                 for i in range(count)
             ]
-        blocks = _blocks_again(self._a) if again else self._blocks
+        call, blocks = np.matmul, self._kept
+        if blocks is None:
+            call, blocks = _vectors, _blocks_again(self._a)
         return da.concatenate(
             [
-                da.from_delayed(task(_vectors)(block, W), (rows, columns), meta=meta)
+                da.from_delayed(task(call)(block, W), (rows, columns), meta=meta)
                 for block, W, rows in zip(blocks, down, self._a.chunks[0], strict=True)
             ]
         )

@@ -260,9 +260,10 @@ def linalg_svd(
     select, select_range
         "a", or "i" and two integers, as for `tsvd.linalg.svd`.
     again : bool
-        Of a matrix that is chunked. False: its blocks, once made, are kept until
-        their part of U or Vh is done. True: they are made twice, and none is kept
-        meanwhile: for matrices that are larger than memory, and cheap to read.
+        Of a matrix that is chunked. False: an orthogonal factor of each block, as
+        large as the block, is kept until its part of U or Vh is done. True: blocks
+        and factors are made twice, and none is kept meanwhile: for matrices that
+        are larger than memory, and cheap to read.
     **options
         `method`, `eps`, `check_finite`, `max_sweeps`, `device`, `threads`, as for
         `tsvd.linalg.svd`.
@@ -286,7 +287,7 @@ def linalg_svd(
     -----
     A matrix in rows goes through a QR tree [1]_, and `tsvd.linalg.svd` takes the
     triangle that is left. Work and accuracy are those of `tsvd.linalg.svd` with a QR
-    decomposition first, of which there are two with vectors. A task has the memory of
+    decomposition first, and a second one with `again`. A task has the memory of
     a few blocks, or of nine n x n matrices.
 
     Signs: the entry of largest magnitude of each row of Vh, of a matrix in columns of
@@ -326,12 +327,12 @@ def linalg_svd(
         return SVDResult(found.Vh.T, found.S, found.U.T) if compute_uv else found
     meta = meta_from_array(a, 2)
     metas = _dense.svd(meta, full_matrices=False, **{**options, **_WHOLE})
-    tree = _dask_tree.Tree(_computed(a, metas.U.dtype))
+    tree = _dask_tree.Tree(_computed(a, metas.U.dtype), keep=compute_uv and not again)
     root = task(_root, nout=3)(tree.triangle, compute_uv, options)
     S = da.from_delayed(root[1], (k,), meta=meta_from_array(metas.S, 1))
     if not compute_uv:
         return S
-    U = tree.left_vectors(root[0], k, metas.U, again)
+    U = tree.left_vectors(root[0], k, metas.U)
     return SVDResult(U, S, da.from_delayed(root[2], (k, a.shape[1]), meta=metas.Vh))
 
 
@@ -420,9 +421,9 @@ def linalg_pinv(a, rcond=None, *, again=False, **options):
         return da.apply_gufunc(call, "(m,n)->(n,m)", a, meta=meta)
     meta = _dense.svd(meta_from_array(a, 2), full_matrices=False, **options).U
     a = _computed(a, meta.dtype)
-    tree = _dask_tree.Tree(a)
+    tree = _dask_tree.Tree(a, keep=not again)
     inner = task(_inverse_of_root)(tree.triangle, _rcond(a, rcond), options)
-    return tree.left_vectors(inner, a.shape[1], meta, again).conj().T
+    return tree.left_vectors(inner, a.shape[1], meta).conj().T
 
 
 def linalg_lstsq(a, b, rcond=None, **options):
