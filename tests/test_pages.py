@@ -91,6 +91,7 @@ NEEDS = {
     "Dask": "dask",
     "Ray": "ray",
     "mpi4py": "mpi4py",
+    "Zarr": "zarr",
 }
 
 
