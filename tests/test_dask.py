@@ -1,6 +1,8 @@
 """tsvd.dask: lazily, chunk by chunk, with the bits that the chunks fix."""
 
+import importlib.util
 import os
+import sys
 import threading
 import time
 
@@ -8,6 +10,7 @@ import numpy as np
 import pytest
 
 import tsvd
+from testing import fake_cupy
 from testing.families import make
 from testing.measures import BOUNDS, orthogonality, residual
 from testing.processes import run
@@ -395,12 +398,84 @@ def test_wrong_arguments(call, error, text):
 def test_nonfinite_entries(wrong):
     A = numbers((40, 6))
     A[25, 3] = wrong
-    for found in (
-        lazy.linalg_svdvals(da.from_array(A, chunks=(10, -1))),
-        lazy.svd(A[:, 3], A[1:, 0], chunks=10).s,
+    a = da.from_array(A, chunks=(10, -1))
+    for found, text in (
+        (lazy.linalg_svdvals(a), "rows 20 to 29 hold"),
+        (lazy.linalg_svd(a, full_matrices=False).U, "rows 20 to 29 hold"),
+        (lazy.linalg_pinv(a), "rows 20 to 29 hold"),
+        (lazy.linalg_lstsq(a[:, :3], a[:, 3])[0], "rows 20 to 29 hold"),
+        (lazy.svd(A[:, 3], A[1:, 0], chunks=10).s, ""),
     ):
-        with pytest.raises(ValueError, match="NaN or infinity"):
+        with pytest.raises(ValueError, match=f"{text}.*NaN or infinity"):
             found.compute()
+    assert np.isnan(lazy.linalg_svdvals(a, check_finite=False)).all()
+
+
+# ---- chunks of CuPy ----
+
+
+@pytest.fixture(params=["fake", pytest.param("cuda", marks=pytest.mark.cuda)])
+def cupy(request, monkeypatch):
+    if request.param == "cuda":
+        request.getfixturevalue("cuda")
+        return pytest.importorskip("cupy")
+    if importlib.util.find_spec("cupy"):
+        pytest.skip("CuPy itself is here")
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy.module)
+    return fake_cupy.module
+
+
+def on_device(cupy, x, *chunks):
+    return da.from_array(cupy.asarray(x), chunks=chunks, asarray=False)
+
+
+def brought(cupy, results):
+    """Results on the host, which were on the device, as those that were not computed said."""
+    assert all(isinstance(x._meta, cupy.ndarray) for x in results)
+    found = dask.compute(*results)
+    assert all(isinstance(x, cupy.ndarray) for x in found)
+    assert [x.dtype for x in found] == [x.dtype for x in results]
+    return [cupy.asnumpy(x) for x in found]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex64])
+def test_chunks_of_cupy(cupy, dtype):
+    A, b = numbers((300, 12), dtype), numbers((300,), dtype, 1)
+    A[150:] *= 8
+    a = on_device(cupy, A, 60, -1)
+    for again in (False, True):
+        hold(A, *brought(cupy, lazy.linalg_svd(a, full_matrices=False, again=again)))
+        (P,) = brought(cupy, [lazy.linalg_pinv(a, again=again)])
+        assert np.allclose(P, np.linalg.pinv(A), atol=1e-5)
+    assert np.allclose(brought(cupy, [lazy.linalg_svdvals(a)]), linalg.svdvals(A), rtol=1e-5)
+    x, residual_squares, rank, _ = brought(cupy, lazy.linalg_lstsq(a, on_device(cupy, b, 60)))
+    right = np.linalg.lstsq(A, b, rcond=None)
+    assert np.allclose(x, right[0], atol=1e-5) and rank == 12
+    assert np.allclose(residual_squares, right[1], rtol=1e-4)
+
+
+def test_batches_of_cupy(cupy):
+    A = numbers((6, 5, 5)) + 5 * np.eye(5)
+    a = on_device(cupy, A, 2, -1, -1)
+    for found, right in zip(brought(cupy, lazy.linalg_svd(a)), linalg.svd(A), strict=True):
+        assert np.allclose(found, right)
+    assert np.allclose(brought(cupy, [lazy.linalg_inv(a)]), np.linalg.inv(A))
+
+
+def test_svds_of_cupy(cupy):
+    """The results are on the host, where the vectors of the method are."""
+    A = numbers((800, 120)) * 0.5 ** np.arange(120)
+    U, s, Vh = lazy.linalg_svds(on_device(cupy, A, 300, -1), 5)
+    assert all(type(x) is np.ndarray for x in (U, s, Vh))
+    assert np.allclose(s, np.linalg.svd(A, compute_uv=False)[:5], rtol=1e-12)
+    assert np.allclose(A @ Vh.T, U * s, atol=1e-10)
+
+
+def test_slabs_of_cupy(cupy):
+    d, e = make("chi", 300)
+    L, s, R = brought(cupy, lazy.svd(on_device(cupy, d, -1), on_device(cupy, e, -1), chunks=100))
+    assert residual(d, e, L, s, R) <= BOUNDS["residual"](300)
+    assert orthogonality(L, R) <= BOUNDS["orthogonality"](300)
 
 
 # ---- a cluster ----

@@ -24,7 +24,7 @@ import numpy as np
 from dask.array.utils import meta_from_array
 from numpy.linalg import LinAlgError
 
-from . import _api, _dask_tree, _dense, _partial, _solutions
+from . import _api, _arrays, _dask_tree, _dense, _partial, _solutions, _space
 from ._dask_tree import task
 from ._selection import index_range
 from ._types import SVDResult
@@ -170,9 +170,12 @@ def _slab(d, e, part, method, options):
         L, s, R = _api.svd(d, e, **part, method=method, tuning={"fallback": 0}, **options)
     except LinAlgError as error:
         raise LinAlgError(
-            f"twisted refused values {part['select_range'][0]} to {part['select_range'][1]}, and "
-            'all slabs need the same method: use method="auto" or "dc"'
+            "twisted refused values {} to {}, and all slabs need the same method: "
+            'use method="auto" or "dc"'.format(*part["select_range"])
         ) from error
+    except MemoryError as error:
+        where = "of values {} to {}".format(*part["select_range"]) if part else "without values"
+        raise MemoryError(f"the slab {where}: {error}") from error
     return (L, s, R) if part else (L[:, :0], s[:0], R[:0])
 
 
@@ -327,7 +330,8 @@ def linalg_svd(
         return SVDResult(found.Vh.T, found.S, found.U.T) if compute_uv else found
     meta = meta_from_array(a, 2)
     metas = _dense.svd(meta, full_matrices=False, **{**options, **_WHOLE})
-    tree = _dask_tree.Tree(_computed(a, metas.U.dtype), keep=compute_uv and not again)
+    a, checked = _computed(a, metas.U.dtype), options.get("check_finite", True)
+    tree = _dask_tree.Tree(a, keep=compute_uv and not again, check_finite=checked)
     root = task(_root, nout=3)(tree.triangle, compute_uv, options)
     S = da.from_delayed(root[1], (k,), meta=meta_from_array(metas.S, 1))
     if not compute_uv:
@@ -421,7 +425,8 @@ def linalg_pinv(a, rcond=None, *, again=False, **options):
         return da.apply_gufunc(call, "(m,n)->(n,m)", a, meta=meta)
     meta = _dense.svd(meta_from_array(a, 2), full_matrices=False, **options).U
     a = _computed(a, meta.dtype)
-    tree = _dask_tree.Tree(a, keep=not again)
+    checked = options.get("check_finite", True)
+    tree = _dask_tree.Tree(a, keep=not again, check_finite=checked)
     inner = task(_inverse_of_root)(tree.triangle, _rcond(a, rcond), options)
     return tree.left_vectors(inner, a.shape[1], meta).conj().T
 
@@ -477,7 +482,7 @@ def linalg_lstsq(a, b, rcond=None, **options):
     return (
         da.from_delayed(found[0], (n, *right), meta=meta_from_array(meta, 1 + len(right))),
         da.from_delayed(found[1], right, meta=meta_from_array(values, len(right))),
-        da.from_delayed(found[2], (), dtype=np.intp),
+        da.from_delayed(found[2], (), meta=meta_from_array(values, 0, np.dtype(np.int32))),
         da.from_delayed(found[3], (min(m, n),), meta=meta_from_array(values, 1)),
     )
 
@@ -596,17 +601,17 @@ def _root(triangle, vectors, options):
     R, power = triangle
     power = power[0] if len(power) else 0
     if not vectors:
-        return None, _dask_tree.times_power(_dense.svdvals(R, **options), power), None
+        return None, _space.by_power(_dense.svdvals(R, **options), power), None
     W, S, Vh = _dense.svd(R, full_matrices=False, **options)
     W, Vh = _turned(W, Vh)
-    return W, _dask_tree.times_power(S, power), Vh
+    return W, _space.by_power(S, power), Vh
 
 
 def _inverse_of_root(triangle, rcond, options):
     """The adjoint of the pseudo-inverse of the triangle."""
     R, power = triangle
     inverse = _solutions.pinv(R, rcond=rcond, **options)
-    return _dask_tree.times_power(inverse.conj().T, -power[0] if len(power) else 0)
+    return _space.by_power(inverse.conj().T, -power[0] if len(power) else 0)
 
 
 def _least_squares(triangle, n, rcond, flat, options):
@@ -616,12 +621,12 @@ def _least_squares(triangle, n, rcond, flat, options):
     x, _, rank, s = _solutions.lstsq(R[:p, :n], R[:p, n:], rcond, **options)
     # of deficient rank a part of b also stays where x cannot reach
     rest = np.concatenate([R[p:, n:], R[:p, n:] - R[:p, :n] @ x])
-    rest = _dask_tree.times_power(rest, power[n:])
-    x = _dask_tree.times_power(x, power[n:] - own)
+    rest = _space.by_power(rest, power[None, n:])
+    x = _space.by_power(x, power[None, n:] - own)
     residuals = (rest * rest.conj()).real.sum(0)
     if flat:
         x, residuals = x[:, 0], residuals[0]
-    return x, residuals, np.asarray(rank), _dask_tree.times_power(s, own)
+    return x, residuals, rank.reshape(()), _space.by_power(s, own)
 
 
 # ---- the products for svds ----
@@ -665,17 +670,21 @@ class _Rows:
     matvec, rmatvec = matmat, rmatmat
 
 
+# X and v are arrays of the host, and so are products; u stays where its block is.
+
+
 def _times(block, X):
-    return block @ X
+    return _arrays.to_host(block @ _arrays.from_host(X, block))
 
 
 def _adjoint_times(block, X):
-    return block.conj().T @ X
+    return _arrays.to_host(block.conj().T @ _arrays.from_host(X, block))
 
 
 def _step(block, v, gamma, u):
-    u = block @ v if u is None else block @ v - gamma * u
-    return u, np.vdot(u, u).real, block.conj().T @ u
+    product = block @ _arrays.from_host(v, block)
+    u = product if u is None else product - gamma * u
+    return u, float(np.vdot(u, u).real), _arrays.to_host(block.conj().T @ u)
 
 
 def _add(parts):
