@@ -41,7 +41,8 @@ def _factors(parts, rows):
     """
     largest = np.array([_largest(part) for part in parts])
     if rows and not np.isfinite(largest).all():
-        raise ValueError(f"rows {rows[0]} to {rows[1]} hold NaN or infinity")
+        first, last = rows  # of what the caller gave they may be columns
+        raise ValueError(f"NaN or infinity at indices {first} to {last} of the chunked dimension")
     powers = np.frexp(np.where(np.isfinite(largest), largest, 0))[1]
     scaled = [_space.by_power(part, -power) for part, power in zip(parts, powers, strict=True)]
     Q, R = np.linalg.qr(np.concatenate(scaled, axis=1) if len(parts) > 1 else scaled[0])

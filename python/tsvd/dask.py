@@ -166,16 +166,18 @@ def svd(
 
 def _slab(d, e, part, method, options):
     """Those of the values that `part` selects; {}: none of them."""
+    low, high = part.get("select_range", (0, 0))
     try:
         L, s, R = _api.svd(d, e, **part, method=method, tuning={"fallback": 0}, **options)
     except LinAlgError as error:
+        if method != "twisted":
+            raise
         raise LinAlgError(
-            "twisted refused values {} to {}, and all slabs need the same method: "
-            'use method="auto" or "dc"'.format(*part["select_range"])
+            f"twisted refused values {low} to {high}, and all slabs need the same method: "
+            'use method="auto" or "dc"'
         ) from error
     except MemoryError as error:
-        where = "of values {} to {}".format(*part["select_range"]) if part else "without values"
-        raise MemoryError(f"the slab {where}: {error}") from error
+        raise MemoryError(f"the slab of values {low} to {high}: {error}") from error
     return (L, s, R) if part else (L[:, :0], s[:0], R[:0])
 
 
