@@ -26,6 +26,7 @@ BENCHMARKS = {
     "pytorch": "torch.linalg.svd with tsvd.torch.enable() and without, and steps of training",
     "sharded": "batches that are sharded over two GPUs, in JAX",
     "several": "one call on all GPUs of the host, beside one of them",
+    "dask": "tall matrices of Dask, beside dask.array.linalg (with --threads 1)",
     "krylov": "the largest values of sparse and dense matrices, beside ARPACK and PROPACK",
     "complex": "the SVD and the inverse of complex matrices, beside real ones and the peers",
     "eps": "the time that a looser eps saves",

@@ -503,6 +503,17 @@ def _krylov_searches(content):
         yield _row(case["what"], case["k"], *cells)
 
 
+def _dask(content):
+    """A line for each matrix and contender: time, accuracy, and relative errors of values."""
+    yield from _header("matrix", "call", "time", "residual", "orthogonality", "values")
+    for case in content["cases"]:
+        size = f"{case['what']}, {case['rows']:,} × {case['columns']:,}"
+        for name, found in case["contenders"].items():
+            numbers = (_number(found[key]) for key in ("residual", "orthogonality", "values"))
+            yield _row(size, name, _seconds(found["median"]), *numbers)
+            size = ""
+
+
 def _dense_peer(peer):
     if "median" not in peer:
         return _note(peer["note"])
@@ -805,6 +816,8 @@ TABLES = {
     "krylov": (_krylov, "krylov_cpu.json"),
     "krylov_searches": (_krylov_searches, "krylov_cpu.json"),
     "measured_krylov": (_measured, "krylov_cpu.json"),
+    "dask": (_dask, "dask_cpu.json"),
+    "measured_dask": (_measured, "dask_cpu.json"),
     "complex_cpu": (_complex, "complex_cpu.json"),
     "measured_complex_cpu": (_measured, "complex_cpu.json"),
     "complex_cuda": (_complex, "complex.json"),

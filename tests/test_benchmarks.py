@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from benchmarks import bars, cases, dense, group, inverse, jacobi, pictures, solutions, tables
+from benchmarks import bars, cases, dask, dense, group, inverse, jacobi, pictures, solutions, tables
 from benchmarks.__main__ import BENCHMARKS, PAGES
 from testing import results
 from testing.command import RESULTS, ROOT
@@ -165,6 +165,7 @@ SMALL = {
             solutions.Case("lstsq", (2, 30, 20), rank=12, dtype="float32"),
         ]
     ],
+    "dask": [[dask.Case(dask.GRADED, 400, 20)]],
     "eps": [[(20, "chi")]],
     "crossover": [[("chi", 16)]],
 }

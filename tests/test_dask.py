@@ -1,14 +1,19 @@
 """tsvd.dask: lazily, chunk by chunk, with the bits that the chunks fix."""
 
+import importlib.util
 import os
+import sys
 import threading
 import time
 
 import numpy as np
 import pytest
 
+import tsvd
+from testing import fake_cupy
 from testing.families import make
-from testing.measures import BOUNDS, residual
+from testing.measures import BOUNDS, orthogonality, residual
+from testing.processes import run
 from tsvd import linalg
 
 dask = pytest.importorskip("dask")
@@ -84,11 +89,14 @@ def test_blocks_that_are_made_again(scheduler):
     blocks = [
         da.from_delayed(dask.delayed(make_block)(i), (40, 5), dtype=float) for i in (0, 40, 80)
     ]
+    found = []
     for again, count in ((False, 3), (True, 6)):
         made.clear()
-        found = lazy.linalg_svd(da.concatenate(blocks), full_matrices=False, again=again)
-        hold(A, *dask.compute(*found))
+        results = lazy.linalg_svd(da.concatenate(blocks), full_matrices=False, again=again)
+        found.append(dask.compute(*results))
+        hold(A, *found[-1])
         assert len(made) == count
+    assert all(same(x, y) for x, y in zip(*found, strict=True))
 
 
 def test_the_scheduler_changes_no_bit():
@@ -276,6 +284,34 @@ def test_slabs(chunks, extra, lower, scheduler):
     assert all(same(x, y) for x, y in zip((L, s, R), again, strict=True))
 
 
+@pytest.mark.parametrize("family", ["ladders_repeated", "walk_of_exponents", "wilkinson_glued"])
+@pytest.mark.parametrize("chunks", [30, 120])
+def test_slabs_of_close_values(chunks, family):
+    """Some slabs alone would be taken by "twisted", and others not; their vectors would not fit."""
+    d, e = make(family, 600)
+    L, s, R = dask.compute(*lazy.svd(d, e, chunks=chunks))
+    assert residual(d, e, L, s, R) <= BOUNDS["residual"](600)
+    assert orthogonality(L, R) <= BOUNDS["orthogonality"](600)
+    with pytest.raises(np.linalg.LinAlgError, match=r"refused values \d+ to .*use method="):
+        dask.compute(*lazy.svd(d, e, chunks=chunks, method="twisted"))
+
+
+@pytest.mark.parametrize("method", ["auto", "twisted", "dc"])
+def test_slabs_of_a_method(method):
+    d, e = make("toeplitz", 200)
+    found = dask.compute(*lazy.svd(d, e, chunks=50, method=method))
+    right = tsvd.svd(d, e, method="dc" if method == "dc" else "twisted")
+    assert np.allclose(found[0], right.L, atol=1e-12) and same(found[1], right.s)
+
+
+def test_slabs_that_are_too_large():
+    """By "dc" each slab takes the memory of all vectors."""
+    n = 10**6
+    found = lazy.svd(np.ones(n), np.ones(n - 1), chunks=n // 2, method="dc")
+    with pytest.raises(MemoryError, match=r"the slab of values \d+ to \d+: .*bytes"):
+        dask.compute(*found, scheduler="synchronous")
+
+
 def test_a_part_of_the_slabs():
     d, e = make("uniform_1", 300)
     L, s, R = lazy.svd(d, e, chunks=20, select="i", select_range=(5, 64))
@@ -284,6 +320,39 @@ def test_a_part_of_the_slabs():
     assert np.allclose(lazy.svdvals(d, e)[5:65], s, rtol=1e-13)
     empty = dask.compute(*lazy.svd([], []))
     assert [x.shape for x in empty] == [(0, 0), (0,), (0, 0)]
+
+
+STORED = r"""
+import re, resource
+from pathlib import Path
+import dask, numpy as np, tsvd.dask
+
+def store(n, folder):
+    L, s, R = tsvd.dask.svd(np.ones(n), np.ones(n - 1), chunks=100, threads=1)
+    stored = [x.to_zarr(f"{folder}/{name}", compute=False) for x, name in ((L, "L"), (R, "R"))]
+    with dask.config.set(scheduler="threads", num_workers=2):
+        return dask.compute(s, *stored)[0]
+
+store(600, FOLDER / "first")  # libraries are loaded then, and threads have their stacks
+used = int(re.search(r"VmData:\s+(\d+)", Path("/proc/self/status").read_text())[1]) << 10
+resource.setrlimit(resource.RLIMIT_DATA, (used + (40 << 20),) * 2)
+try:
+    np.ones((3000, 3000))
+except MemoryError:
+    np.save(FOLDER / "s.npy", store(3000, FOLDER))
+"""
+
+
+def test_vectors_that_are_larger_than_memory(tmp_path):
+    """Both sides go to files of zarr, 144 MB, by a process that may take 40 MB."""
+    pytest.importorskip("zarr")
+    n = 3000
+    run(STORED.replace("FOLDER", f"Path({str(tmp_path)!r})"))
+    L, R = (da.from_zarr(tmp_path / name).compute() for name in "LR")
+    s = np.load(tmp_path / "s.npy")
+    d, e = np.ones(n), np.ones(n - 1)
+    assert residual(d, e, L, s, R) <= BOUNDS["residual"](n)
+    assert orthogonality(L, R) <= BOUNDS["orthogonality"](n)
 
 
 # ---- arguments, and the functions of tsvd.linalg ----
@@ -337,12 +406,85 @@ def test_wrong_arguments(call, error, text):
 def test_nonfinite_entries(wrong):
     A = numbers((40, 6))
     A[25, 3] = wrong
-    for found in (
-        lazy.linalg_svdvals(da.from_array(A, chunks=(10, -1))),
-        lazy.svd(A[:, 3], A[1:, 0], chunks=10).s,
+    a = da.from_array(A, chunks=(10, -1))
+    block = "NaN or infinity at indices 20 to 29"
+    for found, text in (
+        (lazy.linalg_svdvals(a), block),
+        (lazy.linalg_svd(a.T, full_matrices=False).Vh, block),
+        (lazy.linalg_pinv(a), block),
+        (lazy.linalg_lstsq(a[:, :3], a[:, 3])[0], block),
+        (lazy.svd(A[:, 3], A[1:, 0], chunks=10).s, "NaN or infinity"),
     ):
-        with pytest.raises(ValueError, match="NaN or infinity"):
+        with pytest.raises(ValueError, match=text):
             found.compute()
+    assert np.isnan(lazy.linalg_svdvals(a, check_finite=False)).all()
+
+
+# ---- chunks of CuPy ----
+
+
+@pytest.fixture(params=["fake", pytest.param("cuda", marks=pytest.mark.cuda)])
+def cupy(request, monkeypatch):
+    if request.param == "cuda":
+        request.getfixturevalue("cuda")
+        return pytest.importorskip("cupy")
+    if importlib.util.find_spec("cupy"):
+        pytest.skip("CuPy itself is here")
+    monkeypatch.setitem(sys.modules, "cupy", fake_cupy.module)
+    return fake_cupy.module
+
+
+def on_device(cupy, x, *chunks):
+    return da.from_array(cupy.asarray(x), chunks=chunks, asarray=False)
+
+
+def brought(cupy, results):
+    """Results on the host, which were on the device, as those that were not computed said."""
+    assert all(isinstance(x._meta, cupy.ndarray) for x in results)
+    found = dask.compute(*results)
+    assert all(isinstance(x, cupy.ndarray) for x in found)
+    assert [x.dtype for x in found] == [x.dtype for x in results]
+    return [cupy.asnumpy(x) for x in found]
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex64])
+def test_chunks_of_cupy(cupy, dtype):
+    A, b = numbers((300, 12), dtype), numbers((300,), dtype, 1)
+    A[150:] *= 8
+    a = on_device(cupy, A, 60, -1)
+    for again in (False, True):
+        hold(A, *brought(cupy, lazy.linalg_svd(a, full_matrices=False, again=again)))
+        (P,) = brought(cupy, [lazy.linalg_pinv(a, again=again)])
+        assert np.allclose(P, np.linalg.pinv(A), atol=1e-5)
+    assert np.allclose(brought(cupy, [lazy.linalg_svdvals(a)]), linalg.svdvals(A), rtol=1e-5)
+    x, residual_squares, rank, _ = brought(cupy, lazy.linalg_lstsq(a, on_device(cupy, b, 60)))
+    right = np.linalg.lstsq(A, b, rcond=None)
+    assert np.allclose(x, right[0], atol=1e-5) and rank == 12
+    assert np.allclose(residual_squares, right[1], rtol=1e-4)
+
+
+def test_batches_of_cupy(cupy):
+    A = numbers((6, 5, 5)) + 5 * np.eye(5)
+    a = on_device(cupy, A, 2, -1, -1)
+    for found, right in zip(brought(cupy, lazy.linalg_svd(a)), linalg.svd(A), strict=True):
+        assert np.allclose(found, right)
+    assert np.allclose(brought(cupy, [lazy.linalg_inv(a)]), np.linalg.inv(A))
+
+
+def test_svds_of_cupy(cupy):
+    """The results are on the host, where the vectors of the method are."""
+    A = numbers((800, 120)) * 0.5 ** np.arange(120)
+    U, s, Vh = lazy.linalg_svds(on_device(cupy, A, 300, -1), 5)
+    assert all(type(x) is np.ndarray for x in (U, s, Vh))
+    assert np.allclose(s, np.linalg.svd(A, compute_uv=False)[:5], rtol=1e-12)
+    assert np.allclose(A @ Vh.T, U * s, atol=1e-10)
+
+
+def test_slabs_of_cupy(cupy):
+    d, e = make("chi", 300)
+    L, s, R = brought(cupy, lazy.svd(on_device(cupy, d, -1), on_device(cupy, e, -1), chunks=100))
+    assert residual(d, e, L, s, R) <= BOUNDS["residual"](300)
+    assert orthogonality(L, R) <= BOUNDS["orthogonality"](300)
 
 
 # ---- a cluster ----
@@ -390,8 +532,4 @@ def test_a_worker_is_lost(client):
 
 
 def test_importing_tsvd_does_not_import_dask():
-    import subprocess
-    import sys
-
-    code = "import sys, tsvd, tsvd.linalg; sys.exit('dask' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+    run("import sys, tsvd, tsvd.linalg; sys.exit('dask' in sys.modules)")

@@ -83,7 +83,16 @@ def test_sentences_are_short(page):
 # ---- examples ----
 
 # What the first line of an example says that it needs, and its module.
-NEEDS = {"PyTorch": "torch", "CuPy": "cupy", "JAX": "jax", "Numba": "numba", "Dask": "dask"}
+NEEDS = {
+    "PyTorch": "torch",
+    "CuPy": "cupy",
+    "JAX": "jax",
+    "Numba": "numba",
+    "Dask": "dask",
+    "Ray": "ray",
+    "mpi4py": "mpi4py",
+    "Zarr": "zarr",
+}
 
 
 def examples(page):

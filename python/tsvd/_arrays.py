@@ -429,6 +429,11 @@ def from_host(x, like):
     return x
 
 
+def to_host(x):
+    """An array of CuPy as one of NumPy; others as they are."""
+    return x.get() if library_of(x) == "cupy" else x
+
+
 _ANY_DEVICE = contextlib.nullcontext()
 
 

@@ -13,10 +13,14 @@ overflows, whatever the blocks hold.
 
 from __future__ import annotations
 
+import itertools
+
 import dask
 import dask.array as da
 import numpy as np
 from dask._task_spec import convert_legacy_graph
+
+from . import _space
 
 # How many triangles are joined: 8 of order 1,000 are 64 MB, and a million blocks are 7 levels.
 _JOINED = 8
@@ -24,40 +28,37 @@ _JOINED = 8
 task = dask.delayed(pure=True)
 
 
-def times_power(x, power):
-    """x 2^power, where 2^power itself may be no number of the dtype."""
-    real = x.real.dtype.type
-    half = np.asarray(power) // 2
-    for part in (half, power - half):
-        factor = np.exp2(part).astype(real)
-        x = x * (factor if factor.ndim else real(factor))
-    return x
+def _largest(x):
+    """The magnitude of the largest real or imaginary part; NaN if there is one."""
+    parts = (x.real, x.imag) if _space.is_complex(x) else (x,)
+    return float(np.max([float(abs(part).max()) for part in parts])) if x.size else 0.0
 
 
-def _power_of(x):
-    """That of the largest entry; 0 if there is none, or it is not finite."""
-    most = float(abs(x).max()) if x.size else 0.0
-    return int(np.frexp(most)[1]) if 0 < most < np.inf else 0
+def _factors(parts, rows):
+    """Q of the columns [A B ...] of a block, and R with the powers of its columns.
 
-
-def _factors(parts):
-    """Q and R of the columns [A B ...] of a block, and the powers of R's columns."""
-    powers = [_power_of(part) for part in parts]
-    scaled = [times_power(part, -power) for part, power in zip(parts, powers, strict=True)]
+    rows: the first and the last one, for an error if they are not finite; None: that is none.
+    """
+    largest = np.array([_largest(part) for part in parts])
+    if rows and not np.isfinite(largest).all():
+        first, last = rows  # of what the caller gave they may be columns
+        raise ValueError(f"NaN or infinity at indices {first} to {last} of the chunked dimension")
+    powers = np.frexp(np.where(np.isfinite(largest), largest, 0))[1]
+    scaled = [_space.by_power(part, -power) for part, power in zip(parts, powers, strict=True)]
     Q, R = np.linalg.qr(np.concatenate(scaled, axis=1) if len(parts) > 1 else scaled[0])
     return Q, (R, np.repeat(powers, [part.shape[1] for part in parts]))
 
 
-def _triangle(*parts):
-    return _factors(parts)[1]
+def _triangle(parts, rows):
+    return _factors(parts, rows)[1]
 
 
 def _join(triangles):
     """Q, cut to the rows of each triangle, and their common triangle."""
     power = np.max([power for _, power in triangles], axis=0)
-    scaled = [times_power(R, own - power) for R, own in triangles]
+    scaled = [_space.by_power(R, (own - power)[None]) for R, own in triangles]
     Q, R = np.linalg.qr(np.concatenate(scaled))
-    ends = np.cumsum([len(part) for part in scaled[:-1]])
+    ends = np.cumsum([len(part) for part in scaled[:-1]]).tolist()
     return np.split(Q, ends), (R, power)
 
 
@@ -66,17 +67,26 @@ def _product(pieces, i, W):
 
 
 def _vectors(block, W):
-    return _factors([block])[0] @ W
+    return _factors([block], None)[0] @ W
 
 
 class Tree:
-    """The triangle of the columns [A B ...], all chunked alike in rows, and the way back."""
+    """The triangle of the columns [A B ...], all chunked alike in rows, and the way back.
 
-    def __init__(self, *parts):
-        self._a = parts[0]
-        blocks = [part.to_delayed().ravel() for part in parts]
-        self._blocks, self._levels = blocks[0], []
-        triangles = [task(_triangle)(*own) for own in zip(*blocks, strict=True)]
+    keep: the factors Q of the blocks of A are kept for it; without it they are made anew.
+    check_finite: NaN and infinity are refused.
+    """
+
+    def __init__(self, *parts, keep=False, check_finite=True):
+        self._a, self._kept, self._levels = parts[0], None, []
+        blocks = zip(*(part.to_delayed().ravel() for part in parts), strict=True)
+        ends = np.cumsum((0, *self._a.chunks[0])).tolist()
+        rows = [(i, j - 1) if check_finite else None for i, j in itertools.pairwise(ends)]
+        if keep:
+            factors = map(task(_factors, nout=2), blocks, rows)
+            self._kept, triangles = map(list, zip(*factors, strict=True))
+        else:
+            triangles = list(map(task(_triangle), blocks, rows))
         while len(triangles) > 1:
             groups = [triangles[i : i + _JOINED] for i in range(0, len(triangles), _JOINED)]
             joined = [task(_join, nout=2)(group) for group in groups]
@@ -85,11 +95,8 @@ class Tree:
             triangles = [triangle for _, triangle in joined]
         self.triangle = triangles[0]
 
-    def left_vectors(self, W, columns, meta, again):
-        """Q W, an array of so many columns with the blocks of A.
-
-        again: the blocks are made anew; False: they are kept until then.
-        """
+    def left_vectors(self, W, columns, meta):
+        """Q W, an array of so many columns with the blocks of A."""
         down = [W]
         for level in reversed(self._levels):
             down = [
@@ -97,10 +104,12 @@ class Tree:
                 for (pieces, count), W in zip(level, down, strict=True)
                 for i in range(count)
             ]
-        blocks = _blocks_again(self._a) if again else self._blocks
+        call, blocks = np.matmul, self._kept
+        if blocks is None:
+            call, blocks = _vectors, _blocks_again(self._a)
         return da.concatenate(
             [
-                da.from_delayed(task(_vectors)(block, W), (rows, columns), meta=meta)
+                da.from_delayed(task(call)(block, W), (rows, columns), meta=meta)
                 for block, W, rows in zip(blocks, down, self._a.chunks[0], strict=True)
             ]
         )

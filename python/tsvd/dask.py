@@ -24,7 +24,7 @@ import numpy as np
 from dask.array.utils import meta_from_array
 from numpy.linalg import LinAlgError
 
-from . import _api, _dask_tree, _dense, _partial, _solutions
+from . import _api, _arrays, _dask_tree, _dense, _partial, _solutions, _space
 from ._dask_tree import task
 from ._selection import index_range
 from ._types import SVDResult
@@ -73,8 +73,8 @@ def svd(
         How many vectors a slab has. "auto": as many as Dask's setting
         ``array.chunk-size`` allows.
     lower, method, eps, check_finite, device, threads
-        As for `tsvd.svd`, for each slab. Methods that compute parts are "auto",
-        "dc" and "twisted".
+        As for `tsvd.svd`, for each slab. Methods that compute parts are "dc",
+        "twisted" and "auto", which is "twisted" if it takes all slabs, and else "dc".
     select : {"a", "i"}
         "a": all values. "i": those with the indices of `select_range`.
     select_range : (min, max), optional
@@ -92,6 +92,8 @@ def svd(
     ValueError
         Shapes that do not fit, or an option out of range; NaN and infinity when
         the slabs are computed.
+    numpy.linalg.LinAlgError
+        ``method="twisted"`` refused values; when the slabs are computed.
     NotImplementedError
         ``select="v"``: how many values an interval holds is not known before.
 
@@ -101,9 +103,11 @@ def svd(
 
     Notes
     -----
-    Each slab is a task of its own, of ``O(n k)`` work and memory: that of the values
-    of the slab and their vectors, where "twisted" takes the matrix. No task waits
-    for another one. Store L and R as they come, for example by ``da.to_zarr``.
+    Each slab is a task of its own. By "twisted" it takes ``O(n k)`` work and memory for
+    its k values, and waits for no other one; "dc" takes the work and the memory of all
+    values. Slabs of one method alone are orthogonal to each other. So "auto" first
+    tries "twisted" for every slab, and keeps nothing of that but whether it took the
+    values: twice the work. Store L and R as they come, for example by ``da.to_zarr``.
 
     Examples
     --------
@@ -118,7 +122,6 @@ def svd(
     """
     options = dict(
         lower=lower,
-        method=method,
         eps=eps,
         check_finite=check_finite,
         device=device,
@@ -130,7 +133,7 @@ def svd(
             f"d and e must have one dimension, not the shapes {d.shape} and {e.shape}: "
             "map tsvd.svd over a batch, or use linalg_svd"
         )
-    metas = _api.svd(meta_from_array(d), meta_from_array(e), **options)  # checks the options, too
+    metas = _api.svd(meta_from_array(d), meta_from_array(e), method=method, **options)
     n, extra = d.shape[0], int(0 < d.shape[0] == e.shape[0])
     if e.shape[0] not in (max(n - 1, 0), n):
         raise ValueError(f"e has {e.shape[0]} entries, and d {n}: e has n - 1, or n")
@@ -140,11 +143,13 @@ def svd(
     widest = max(rows, columns, 1)
     slabs = da.core.normalize_chunks((chunks, (widest,)), (k, widest), dtype=metas.s.dtype)[0]
     whole = [x.rechunk(-1).to_delayed().ravel()[0] for x in (d, e)]
-    found = []
+    parts = []
     for count in slabs:
-        part = {"select": "i", "select_range": (first, first + count - 1)} if count else {}
-        found.append(task(_slab, nout=3)(*whole, part, options))
+        parts.append({"select": "i", "select_range": (first, first + count - 1)} if count else {})
         first += count
+    if method == "auto" and len(slabs) > 1:
+        method = task(_common_method)([task(_passes)(*whole, part, options) for part in parts])
+    found = [task(_slab, nout=3)(*whole, part, method, options) for part in parts]
     sizes = [[(rows, count), (count,), (count, columns)] for count in slabs]
     L, s, R = (
         da.concatenate(
@@ -159,10 +164,35 @@ def svd(
     return SVDResult(L, s, R)
 
 
-def _slab(d, e, part, options):
+def _slab(d, e, part, method, options):
     """Those of the values that `part` selects; {}: none of them."""
-    L, s, R = _api.svd(d, e, **part, **options)
+    low, high = part.get("select_range", (0, 0))
+    try:
+        L, s, R = _api.svd(d, e, **part, method=method, tuning={"fallback": 0}, **options)
+    except LinAlgError as error:
+        if method != "twisted":
+            raise
+        raise LinAlgError(
+            f"twisted refused values {low} to {high}, and all slabs need the same method: "
+            'use method="auto" or "dc"'
+        ) from error
+    except MemoryError as error:
+        raise MemoryError(f"the slab of values {low} to {high}: {error}") from error
     return (L, s, R) if part else (L[:, :0], s[:0], R[:0])
+
+
+def _passes(d, e, part, options):
+    """Whether "twisted" takes the values of a slab."""
+    try:
+        _slab(d, e, part, "twisted", options)
+    except LinAlgError:
+        return False
+    return True
+
+
+def _common_method(passed):
+    """Of close values the two methods find different vectors, which mix in no result."""
+    return "twisted" if all(passed) else "dc"
 
 
 def _part(select, select_range, n):
@@ -235,9 +265,10 @@ def linalg_svd(
     select, select_range
         "a", or "i" and two integers, as for `tsvd.linalg.svd`.
     again : bool
-        Of a matrix that is chunked. False: its blocks, once made, are kept until
-        their part of U or Vh is done. True: they are made twice, and none is kept
-        meanwhile: for matrices that are larger than memory, and cheap to read.
+        Of a matrix that is chunked. False: an orthogonal factor of each block, as
+        large as the block, is kept until its part of U or Vh is done. True: blocks
+        and factors are made twice, and none is kept meanwhile: for matrices that
+        are larger than memory, and cheap to read.
     **options
         `method`, `eps`, `check_finite`, `max_sweeps`, `device`, `threads`, as for
         `tsvd.linalg.svd`.
@@ -261,7 +292,7 @@ def linalg_svd(
     -----
     A matrix in rows goes through a QR tree [1]_, and `tsvd.linalg.svd` takes the
     triangle that is left. Work and accuracy are those of `tsvd.linalg.svd` with a QR
-    decomposition first, of which there are two with vectors. A task has the memory of
+    decomposition first, and a second one with `again`. A task has the memory of
     a few blocks, or of nine n x n matrices.
 
     Signs: the entry of largest magnitude of each row of Vh, of a matrix in columns of
@@ -301,12 +332,13 @@ def linalg_svd(
         return SVDResult(found.Vh.T, found.S, found.U.T) if compute_uv else found
     meta = meta_from_array(a, 2)
     metas = _dense.svd(meta, full_matrices=False, **{**options, **_WHOLE})
-    tree = _dask_tree.Tree(_computed(a, metas.U.dtype))
+    a, checked = _computed(a, metas.U.dtype), options.get("check_finite", True)
+    tree = _dask_tree.Tree(a, keep=compute_uv and not again, check_finite=checked)
     root = task(_root, nout=3)(tree.triangle, compute_uv, options)
     S = da.from_delayed(root[1], (k,), meta=meta_from_array(metas.S, 1))
     if not compute_uv:
         return S
-    U = tree.left_vectors(root[0], k, metas.U, again)
+    U = tree.left_vectors(root[0], k, metas.U)
     return SVDResult(U, S, da.from_delayed(root[2], (k, a.shape[1]), meta=metas.Vh))
 
 
@@ -395,9 +427,10 @@ def linalg_pinv(a, rcond=None, *, again=False, **options):
         return da.apply_gufunc(call, "(m,n)->(n,m)", a, meta=meta)
     meta = _dense.svd(meta_from_array(a, 2), full_matrices=False, **options).U
     a = _computed(a, meta.dtype)
-    tree = _dask_tree.Tree(a)
+    checked = options.get("check_finite", True)
+    tree = _dask_tree.Tree(a, keep=not again, check_finite=checked)
     inner = task(_inverse_of_root)(tree.triangle, _rcond(a, rcond), options)
-    return tree.left_vectors(inner, a.shape[1], meta, again).conj().T
+    return tree.left_vectors(inner, a.shape[1], meta).conj().T
 
 
 def linalg_lstsq(a, b, rcond=None, **options):
@@ -451,7 +484,7 @@ def linalg_lstsq(a, b, rcond=None, **options):
     return (
         da.from_delayed(found[0], (n, *right), meta=meta_from_array(meta, 1 + len(right))),
         da.from_delayed(found[1], right, meta=meta_from_array(values, len(right))),
-        da.from_delayed(found[2], (), dtype=np.intp),
+        da.from_delayed(found[2], (), meta=meta_from_array(values, 0, np.dtype(np.int32))),
         da.from_delayed(found[3], (min(m, n),), meta=meta_from_array(values, 1)),
     )
 
@@ -570,17 +603,17 @@ def _root(triangle, vectors, options):
     R, power = triangle
     power = power[0] if len(power) else 0
     if not vectors:
-        return None, _dask_tree.times_power(_dense.svdvals(R, **options), power), None
+        return None, _space.by_power(_dense.svdvals(R, **options), power), None
     W, S, Vh = _dense.svd(R, full_matrices=False, **options)
     W, Vh = _turned(W, Vh)
-    return W, _dask_tree.times_power(S, power), Vh
+    return W, _space.by_power(S, power), Vh
 
 
 def _inverse_of_root(triangle, rcond, options):
     """The adjoint of the pseudo-inverse of the triangle."""
     R, power = triangle
     inverse = _solutions.pinv(R, rcond=rcond, **options)
-    return _dask_tree.times_power(inverse.conj().T, -power[0] if len(power) else 0)
+    return _space.by_power(inverse.conj().T, -power[0] if len(power) else 0)
 
 
 def _least_squares(triangle, n, rcond, flat, options):
@@ -590,12 +623,12 @@ def _least_squares(triangle, n, rcond, flat, options):
     x, _, rank, s = _solutions.lstsq(R[:p, :n], R[:p, n:], rcond, **options)
     # of deficient rank a part of b also stays where x cannot reach
     rest = np.concatenate([R[p:, n:], R[:p, n:] - R[:p, :n] @ x])
-    rest = _dask_tree.times_power(rest, power[n:])
-    x = _dask_tree.times_power(x, power[n:] - own)
+    rest = _space.by_power(rest, power[None, n:])
+    x = _space.by_power(x, power[None, n:] - own)
     residuals = (rest * rest.conj()).real.sum(0)
     if flat:
         x, residuals = x[:, 0], residuals[0]
-    return x, residuals, np.asarray(rank), _dask_tree.times_power(s, own)
+    return x, residuals, rank.reshape(()), _space.by_power(s, own)
 
 
 # ---- the products for svds ----
@@ -639,17 +672,21 @@ class _Rows:
     matvec, rmatvec = matmat, rmatmat
 
 
+# X and v are arrays of the host, and so are products; u stays where its block is.
+
+
 def _times(block, X):
-    return block @ X
+    return _arrays.to_host(block @ _arrays.from_host(X, block))
 
 
 def _adjoint_times(block, X):
-    return block.conj().T @ X
+    return _arrays.to_host(block.conj().T @ _arrays.from_host(X, block))
 
 
 def _step(block, v, gamma, u):
-    u = block @ v if u is None else block @ v - gamma * u
-    return u, np.vdot(u, u).real, block.conj().T @ u
+    product = block @ _arrays.from_host(v, block)
+    u = product if u is None else product - gamma * u
+    return u, float(np.vdot(u, u).real), _arrays.to_host(block.conj().T @ u)
 
 
 def _add(parts):
