@@ -398,10 +398,21 @@ def _steps(content):
 
 
 def _sharded(content):
-    yield from _header("matrices", "one GPU", f"{content['devices']} GPUs", "ahead")
+    yield from _header("batch", "one GPU", f"{content['devices']} GPUs", "ahead")
     for case in content["cases"]:
         ahead = f"{case['one'] / case['all']:.2f}×"
         yield _row(case["what"], _seconds(case["one"]), _seconds(case["all"]), ahead)
+
+
+def _several(content):
+    devices = content["devices"]
+    yield from _header("matrices", "one GPU", "with `out`", f"{devices} GPUs", "ahead", "target")
+    targets = {bar["what"]: bar["asked"] for bar in content["bars"]}
+    for case in content["cases"]:
+        times = [_seconds(case[key]) if key in case else "" for key in ("one", "one_given", "all")]
+        target = targets.get(f"{case['what']}: one / all")
+        ahead = f"{case['one'] / case['all']:.2f}×"
+        yield _row(case["what"], *times, ahead, "" if target is None else f"{target:g}×")
 
 
 def _small(content):
@@ -844,7 +855,7 @@ TABLES = {
     "measured_pytorch_cuda": (_measured_library, "pytorch.json"),
     "sharded": (_sharded, "sharded.json"),
     "measured_sharded": (_measured_gpu, "sharded.json"),
-    "several": (_sharded, "several.json"),
+    "several": (_several, "several.json"),
     "measured_several": (_measured_gpu, "several.json"),
     "solutions_cpu": (_solutions, "solutions_cpu.json"),
     "measured_solutions_cpu": (_measured, "solutions_cpu.json"),

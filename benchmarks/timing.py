@@ -40,16 +40,16 @@ def interleaved(contenders, repeats):
     return seconds
 
 
-def alternated(contenders, seconds):
+def alternated(contenders, seconds, least=5):
     """As interleaved(), but call by call and without pauses: for work on a GPU, whose clock falls.
 
-    seconds: that all calls take together, about; each contender has five calls at least.
+    seconds: that all calls take together, about. least: calls of each contender, at least.
     """
     once = 0
     for function in contenders.values():
         function()
         once += timeit.timeit(function, number=1)
-    rounds = max(5, min(101, math.ceil(seconds / once)))
+    rounds = max(least, min(101, math.ceil(seconds / once)))
     times = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, function in contenders.items():

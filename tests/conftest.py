@@ -32,6 +32,12 @@ def cuda(request):
         pytest.skip(f"CUDA is unusable: {error}")
 
 
+@pytest.fixture(scope="session")
+def two_gpus(cuda):
+    if len(tsvd.devices()) < 3:  # the CPU is one
+        pytest.skip("needs two GPUs")
+
+
 @pytest.fixture(params=["cpu", pytest.param("cuda", marks=pytest.mark.cuda)], scope="session")
 def device(request):
     """Every device: the CPU, and CUDA if it is usable."""

@@ -27,6 +27,7 @@ def several(monkeypatch):
     for module in (_devices, _call):
         monkeypatch.setattr(module, "number_of", or_cpu)
     monkeypatch.setattr(_several, "_devices_of", lambda device, stream: list(device))
+    monkeypatch.setattr(_several, "_are_alike", lambda devices: True)
     for name in ("_BATCH_LEAST", "_VECTORS_LEAST", "_VALUES_LEAST"):
         monkeypatch.setattr(_several, name, 1)
     return lambda count: [-1] * count
@@ -175,6 +176,25 @@ def test_tensors_of_the_host(several):
     assert all(isinstance(x, torch.Tensor) for x in result)
     same([x.numpy() for x in result], linalg.svd(A.numpy()))
     assert isinstance(linalg.inv(A, device=several(2)), torch.Tensor)
+
+
+def test_shares_by_speed(several, monkeypatch):
+    """Devices of different models: by their rates, then as their work has shown."""
+    monkeypatch.setattr(_several, "_are_alike", lambda devices: False)
+    monkeypatch.setattr(_several, "_rate", lambda device: 100.0 * (1 + device))
+    monkeypatch.setattr(_several, "_corrections", {})
+    assert _several._cut(60, [0, 1, 2]) == (0, 10, 30, 60)
+    assert _several._cut(3, [0, 1, 2]) == (0, 1, 2, 3)
+    assert _several._cut(2, [0, 1, 2]) == (0, 1, 2)
+    for _ in range(30):  # the last one is in fact no faster than the first
+        bounds = _several._cut(10_000, [0, 1, 2])
+        split = _several.Split(bounds, False, (10_000,), 2, 0, 3)
+        work = np.diff(bounds)
+        _several._learn([0, 1, 2], split, list(work / (1.0, 2.0, 1.0)))
+    np.testing.assert_allclose(np.diff(bounds), [2500, 5000, 2500], atol=1)
+    before = dict(_several._corrections)
+    _several._learn([0, 1, 2], split, [1e-3] * 3)  # too short to tell
+    assert before == _several._corrections
 
 
 def test_what_is_told(several):

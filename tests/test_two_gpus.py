@@ -22,12 +22,6 @@ pytestmark = [
 HERE, THERE = 0, 1
 
 
-@pytest.fixture(scope="module")
-def two_gpus(cuda):
-    if len(tsvd.devices()) < 3:  # the CPU is one
-        pytest.skip("needs two GPUs")
-
-
 class Torch:
     def __init__(self):
         self.torch = pytest.importorskip("torch")

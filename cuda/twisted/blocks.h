@@ -98,7 +98,7 @@ sorted_place(const struct twisted_block &block, int64_t group)
 static __device__ __forceinline__ double
 shift_at(const struct twisted_device &run, struct place at)
 {
-    return run.found[run.first - run.from + at.value];
+    return found_at(run, at.value);
 }
 
 static __device__ __forceinline__ struct twisted_value

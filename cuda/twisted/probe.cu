@@ -370,28 +370,45 @@ out:
     return ret;
 }
 
-/* Adds L [X, S X] and R^T X up over the parts of a larger call: they belong to all vectors then.  So
-   the vectors of the other parts are probed with these, and the residual is that of B. */
+/* Copies L X and R^T X to shared[n][2][PROBES], or back. */
+static __global__ void
+__launch_bounds__(THREADS) share_kernel(struct twisted_device run, int back, double *shared)
+{
+    const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    const int64_t row = i / PROBE_COLUMNS, column = i % PROBE_COLUMNS;
+
+    if (row < run.n) {
+        double *const sum =
+            column < PROBES ? &run.sums[0][i] : &run.sums[1][row * PROBES + column - PROBES];
+
+        if (back) {
+            *sum = shared[i];
+        } else {
+            shared[i] = *sum;
+        }
+    }
+}
+
+/* Adds L X and R^T X up over the parts of a larger call: they belong to all vectors then, so that
+   the vectors of the other parts are probed with these. */
 static tsvd_status
 sum_over_parts(const struct tsvd_context *ctx, const struct twisted_device *run)
 {
-    const int64_t left = run->n * PROBE_COLUMNS, right = run->n * PROBES;
-    const size_t left_bytes = (size_t)left * sizeof(double),
-                 right_bytes = (size_t)right * sizeof(double);
+    const int64_t numbers = run->n * PROBE_COLUMNS;
+    const size_t bytes = (size_t)numbers * sizeof(double);
+    const unsigned blocks = blocks_for(numbers, THREADS);
     struct cuda_call *call = cuda_of(ctx);
     double *sums = NULL;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(tsvdi_alloc(ctx, left_bytes + right_bytes, (void **)&sums));
-    {
-        const struct cuda_piece piece[] = {{sums, run->sums[0], left_bytes},
-                                           {sums + left, run->sums[1], right_bytes}};
-
-        TSVD_TRY(tsvdi_cuda_download_all(call, piece, 2));
-    }
-    TSVD_TRY(tsvdi_sum_over_parts(ctx, left + right, sums));
-    TSVD_TRY(tsvdi_cuda_upload(call, run->sums[0], sums, left_bytes));
-    TSVD_TRY(tsvdi_cuda_upload(call, run->sums[1], sums + left, right_bytes));
+    TSVD_TRY(tsvdi_alloc(ctx, bytes, (void **)&sums));
+    share_kernel<<<blocks, THREADS, 0, call->stream>>>(*run, 0, run->parts);
+    CUDA_LAUNCHED(call);
+    TSVD_TRY(tsvdi_cuda_download(call, sums, run->parts, bytes));
+    TSVD_TRY(tsvdi_sum_over_parts(ctx, numbers, sums));
+    TSVD_TRY(tsvdi_cuda_upload(call, run->parts, sums, bytes));
+    share_kernel<<<blocks, THREADS, 0, call->stream>>>(*run, 1, run->parts);
+    CUDA_LAUNCHED(call);
 out:
     tsvdi_free(ctx, sums);
     return ret;
@@ -417,10 +434,10 @@ tsvdi_cuda_twisted_probe(const struct tsvd_context *ctx, const struct twisted_de
                                           run->sums[0]));
     TSVD_TRY(multiply_columns(call, k, n, run->rows, run->probe, PROBE_COLUMNS, run->parts,
                               run->sums[1]));
+    TSVD_TRY(find_residual(call, run));
     if (part != NULL && part->sum != NULL) {
         TSVD_TRY(sum_over_parts(ctx, run));
     }
-    TSVD_TRY(find_residual(call, run));
     /* L^T (L X), and R (R^T X) */
     TSVD_TRY(multiply_columns(call, n, k, run->columns, run->sums[0], PROBE_COLUMNS, run->parts,
                               run->seen[0]));

@@ -85,7 +85,7 @@ lay_out(struct cuda_twisted *run, char *base)
     r->rest = carve<double>(base, &at, 2 * n);
     r->double_d = carve<double>(base, &at, n);
     r->double_e = carve<double>(base, &at, n);
-    r->found = carve<double>(base, &at, r->whole_k + 2);
+    r->found = carve<double>(base, &at, found_numbers(r->whole_k));
     r->value = carve<double>(base, &at, k);
     r->s = carve<real>(base, &at, k);
     r->probe = carve<double>(base, &at, k * PROBE_COLUMNS);
@@ -201,8 +201,6 @@ twisted_begin(struct tsvd_context *ctx, struct twisted_job *job)
     r->k = job->k;
     r->whole_first = ctx->problem->whole_first;
     r->whole_k = ctx->problem->whole_k;
-    r->from = r->whole_first > 0 ? r->whole_first - 1 : 0;
-    r->to = r->whole_first + r->whole_k < r->n ? r->whole_first + r->whole_k + 1 : r->n;
     r->lower = job->lower;
     r->exponent = job->chunk->exponent[0];
     TSVD_TRY(take_vectors(ctx, job, run));
@@ -267,18 +265,19 @@ out:
 
 /* ---- values ---- */
 
-/* Counts in `refused` the wanted values that are too small or too close to another one, and in
-   `coarse` those of the whole call that are closer than `margin` to another one or to zero: for them
-   the error of `found` is too large. */
+/* Of `count` values from number `begin` of the whole call on, counts in `refused` the wanted ones
+   that are too small or too close to another one, and in `coarse` those that are closer than
+   `margin` to another one or to zero: for them the error of `found` is too large. */
 static __global__ void
-__launch_bounds__(THREADS) gap_kernel(struct twisted_device run, double margin)
+__launch_bounds__(THREADS)
+    gap_kernel(struct twisted_device run, int64_t begin, int64_t count, double margin)
 {
     const int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
-    const int64_t value = run.whole_first - run.first + i; /* negative: before the wanted ones */
-    const bool wanted = value >= 0 && value < run.k;
+    const int64_t value = run.whole_first - run.first + begin + i; /* negative: before the wanted */
+    const bool wanted = i < count && value >= 0 && value < run.k;
 
-    if (i < run.whole_k && twisted_takes(run)) {
-        const double x = run.found[run.whole_first - run.from + i], gap = gap_of(run, value);
+    if (i < count && twisted_takes(run)) {
+        const double x = found_at(run, value), gap = gap_of(run, value);
 
         if (!(fmin(x, gap) >= margin)) {
             atomicAdd(&run.facts->coarse, 1ULL);
@@ -306,12 +305,16 @@ out:
     return ret;
 }
 
-/* The values of a larger matrix: to TWISTED_WIDTH, which corrections need for most matrices.  If
-   that is too coarse for a gap, again to neighbouring doubles. */
+/* `count` values of a larger matrix, from number `begin` of the whole call on: to TWISTED_WIDTH,
+   which corrections need for most matrices.  If that is too coarse for a gap, again to neighbouring
+   doubles. */
 static tsvd_status
-find_values(struct tsvd_context *ctx, struct twisted_job *job)
+find_together(struct tsvd_context *ctx, struct twisted_job *job, int64_t begin, int64_t count)
 {
     const struct twisted_device *r = &run_of(job)->device;
+    const int64_t first = r->whole_first + begin, last = first + count;
+    const int64_t from = first > 0 ? first - 1 : 0, to = last < r->n ? last + 1 : r->n;
+    double *const d_found = r->found + found_place(begin) - (first - from);
     struct cuda_call *call = cuda_of(ctx);
     struct twisted_facts facts = {0, 0, 1};
     int64_t counts = 0;
@@ -320,13 +323,31 @@ find_values(struct tsvd_context *ctx, struct twisted_job *job)
     for (int exact = 0; exact < 2 && facts.coarse > 0; exact++) {
         CUDA_TRY(call,
                  cudaMemsetAsync(&r->facts->refused, 0, 2 * sizeof(facts.refused), call->stream));
-        TSVD_TRY(tsvdi_cuda_double_values(ctx, r->n, 1, r->double_d, r->double_e, r->from, r->to,
-                                          exact ? r->found : NULL, exact ? 0 : TWISTED_WIDTH,
-                                          r->found, &counts));
-        gap_kernel<<<blocks_for(r->whole_k, THREADS), THREADS, 0, call->stream>>>(
-            *r, exact ? 0 : TWISTED_MARGIN * TWISTED_WIDTH);
+        TSVD_TRY(tsvdi_cuda_double_values(ctx, r->n, 1, r->double_d, r->double_e, from, to,
+                                          exact ? d_found : NULL, exact ? 0 : TWISTED_WIDTH,
+                                          d_found, &counts));
+        gap_kernel<<<blocks_for(count, THREADS), THREADS, 0, call->stream>>>(
+            *r, begin, count, exact ? 0 : TWISTED_MARGIN * TWISTED_WIDTH);
         CUDA_LAUNCHED(call);
         TSVD_TRY(ask(call, job, &facts));
+    }
+out:
+    return ret;
+}
+
+/* The values of a larger matrix: those that are found together with a wanted one. */
+static tsvd_status
+find_values(struct tsvd_context *ctx, struct twisted_job *job)
+{
+    const struct twisted_device *r = &run_of(job)->device;
+    const int64_t before = r->first - r->whole_first, last = before + r->k;
+    tsvd_status ret = TSVD_OK;
+
+    for (int64_t begin = before / FOUND_TOGETHER * FOUND_TOGETHER;
+         begin < last && job->refused == 0; begin += FOUND_TOGETHER) {
+        const int64_t left = r->whole_k - begin;
+
+        TSVD_TRY(find_together(ctx, job, begin, left < FOUND_TOGETHER ? left : FOUND_TOGETHER));
     }
 out:
     return ret;
@@ -345,7 +366,8 @@ twisted_values(struct tsvd_context *ctx, struct twisted_job *job)
     }
     TSVD_TRY(tsvdi_cuda_twisted_values(call, r));
     if (r->n > PROBE_SMALL_ORDER) { /* else conclude() repeats this gate */
-        gap_kernel<<<blocks_for(r->whole_k, THREADS), THREADS, 0, call->stream>>>(*r, 0);
+        gap_kernel<<<blocks_for(r->whole_k, THREADS), THREADS, 0, call->stream>>>(*r, 0, r->whole_k,
+                                                                                  0);
         CUDA_LAUNCHED(call);
         TSVD_TRY(ask(call, job, &facts));
     }
@@ -421,7 +443,7 @@ twisted_bytes(const struct svd_plan *plan)
     bytes.device = bytes_of(plan->reported.chunk < plan->reported.matrices ? 2 : 1, bytes.device);
     bytes.device = bytes_add(bytes.device, lay_out(&run, NULL));
     if (plan->problem->call.options->part != NULL) { /* what probes add up */
-        bytes.host = bytes_add(bytes.host, bytes_of(n, (PROBE_COLUMNS + PROBES) * sizeof(double)));
+        bytes.host = bytes_add(bytes.host, bytes_of(n, PROBE_COLUMNS * sizeof(double)));
     }
     if (plan->problem->method == NULL && !few_wanted(n, plan->problem->whole_k)) {
         /* it may leave the matrix to divide and conquer */

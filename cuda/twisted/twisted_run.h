@@ -32,16 +32,15 @@ struct twisted_device {
     int64_t n, first, k;          /* order; the wanted values are first .. first + k - 1 */
     int64_t whole_first, whole_k; /* the same of the call that this one is a part of: its decisions
                                      are made here too */
-    int64_t from, to;             /* the values of that call and their neighbours */
     int lower;                    /* 1: L has the even rows of z, R the odd ones */
     const real *d, *e;            /* [n] the matrix as it was given; e ends with a zero */
     real_int exponent;            /* 2^-exponent scales it */
     double *b, *square, *rest;    /* [2n] as in struct twisted_matrix */
     double *double_d, *double_e;  /* [n] d and e, scaled */
-    double *found;                /* [to - from] the values, scaled, as bisection found them */
-    double *value;                /* [k] each value as it was corrected, scaled */
-    struct twisted_facts *facts;  /* [1] */
-    real *s, *columns, *rows;     /* results: [k], [n k], [k n] */
+    double *found;               /* [found_numbers()] the values, scaled, as bisection found them */
+    double *value;               /* [k] each value as it was corrected, scaled */
+    struct twisted_facts *facts; /* [1] */
+    real *s, *columns, *rows;    /* results: [k], [n k], [k n] */
 
     /* For probes: [k PROBE_COLUMNS]; [n PROBE_COLUMNS] and [n PROBES]; [k PROBES] each. */
     double *probe, *sums[2], *seen[2];
@@ -148,16 +147,42 @@ matrix_of(const struct twisted_device &run)
     return {run.n, run.b, run.square, run.rest, twisted_stride(least_of(run))};
 }
 
-/* From a value, counted from the first wanted one, to the next one on either side. */
+/* Values of the whole call that are found together, with their neighbours on either side: `found`
+   depends on what is looked for at once, and a part of the call finds its own values alone. */
+enum { FOUND_TOGETHER = 1 << 14 };
+
+/* Place in `found` of value i of the whole call.  There is room for two neighbours of all that are
+   found together. */
+static __host__ __device__ __forceinline__ int64_t
+found_place(int64_t i)
+{
+    return i + 2 * (i / FOUND_TOGETHER) + 1;
+}
+
+/* Numbers of `found`, for the k values of the whole call. */
+static inline int64_t
+found_numbers(int64_t k)
+{
+    return k + 2 * ((k + FOUND_TOGETHER - 1) / FOUND_TOGETHER);
+}
+
+/* The value, counted from the first wanted one, as it was found. */
+static __device__ __forceinline__ double
+found_at(const struct twisted_device &run, int64_t value)
+{
+    return run.found[found_place(run.first - run.whole_first + value)];
+}
+
+/* From it to the next one on either side. */
 static __device__ __forceinline__ double
 gap_of(const struct twisted_device &run, int64_t value)
 {
-    const int64_t j = run.first - run.from + value, count = run.to - run.from;
+    const int64_t index = run.first + value, j = found_place(index - run.whole_first);
     const double x = run.found[j];
     /* the last value's mirror image is one of T's eigenvalues too */
-    const double below = j + 1 < count ? x - run.found[j + 1] : 2 * x;
+    const double below = index + 1 < run.n ? x - run.found[j + 1] : 2 * x;
 
-    return j > 0 ? fmin(below, run.found[j - 1] - x) : below;
+    return index > 0 ? fmin(below, run.found[j - 1] - x) : below;
 }
 
 /* Whether a value is far enough from others, and from zero. */

@@ -72,7 +72,9 @@ __launch_bounds__(THREADS) value_kernel(struct twisted_device run)
     extern __shared__ double square[];
     __shared__ double least_part[WARPS], top_part[WARPS];
     const int thread = (int)threadIdx.x, lane = thread % WARP, warp = thread / WARP;
-    const int64_t rows = 2 * run.n, v = run.from + (int64_t)blockIdx.x * WARPS + warp;
+    const int64_t rows = 2 * run.n, from = run.whole_first > 0 ? run.whole_first - 1 : 0;
+    const int64_t last = run.whole_first + run.whole_k, to = last < run.n ? last + 1 : run.n;
+    const int64_t v = from + (int64_t)blockIdx.x * WARPS + warp;
     double least = (double)INFINITY, top = 0, found;
 
     for (int64_t k = thread; k < rows; k += THREADS) {
@@ -106,7 +108,7 @@ __launch_bounds__(THREADS) value_kernel(struct twisted_device run)
         run.facts->smallness = ~(unsigned long long)__double_as_longlong(least);
         run.facts->refused = run.facts->coarse = 0;
     }
-    if (v < run.to && least >= ldexp(1.0, -TWISTED_RANGE)) {
+    if (v < to && least >= ldexp(1.0, -TWISTED_RANGE)) {
         /* no value is above the largest sum of two entries */
         const int entries = (int)rows - 1;
         const int64_t stride = twisted_stride(least);
@@ -116,7 +118,7 @@ __launch_bounds__(THREADS) value_kernel(struct twisted_device run)
                 : stride >= SOME_STRIDE ? find_value<SOME_STRIDE>(entries, square, v, top)
                                         : find_value<LEAST_STRIDE>(entries, square, v, top);
         if (lane == 0) {
-            run.found[v - run.from] = found;
+            run.found[v - run.whole_first + found_place(0)] = found; /* all together */
         }
     }
 }
@@ -127,7 +129,7 @@ tsvdi_cuda_twisted_values(struct cuda_call *call, const struct twisted_device *r
     const size_t bytes = (size_t)(2 * run->n) * sizeof(double);
     tsvd_status ret = TSVD_OK;
 
-    value_kernel<<<blocks_for(run->to - run->from, WARPS), THREADS, bytes, call->stream>>>(*run);
+    value_kernel<<<blocks_for(run->whole_k + 2, WARPS), THREADS, bytes, call->stream>>>(*run);
     CUDA_LAUNCHED(call);
 out:
     return ret;

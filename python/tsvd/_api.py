@@ -221,7 +221,8 @@ def svd(
     Several devices: a batch is shared out by its matrices, and a large matrix by
     its values, by "auto", "dc" and "twisted". Smaller work, and other methods, stay on
     the first of them. The devices choose the method together. The bits are those of
-    one device. Results on the host are as of one device. For d and e on a device,
+    one device, but for vectors by "dc", where cuBLAS may add up in another order for
+    fewer columns. Results on the host are as of one device. For d and e on a device,
     which must be arrays of PyTorch, CuPy or JAX, each of L, s and R is a list with an
     array on each device; all have all values of a single matrix, and of the vectors
     its own: columns of L and rows of R. Where JAX can, it is one sharded array

@@ -187,11 +187,12 @@ def svd(
     real and positive; if several are equal, the first of them. The same input and
     options give the same bits.
 
-    Several devices: what `tsvd.svd` says holds here too, but for the bits of batches
-    of less than a hundred matrices of order 1000 or so: each gets the more of a
-    device the fewer share it. Of a single matrix with vectors each device makes the
-    reduction, and the vectors of its own values. A matrix alone without vectors, or
-    with all vectors of a side that is longer, stays on the first device.
+    Several devices: what `tsvd.svd` says holds here too. Of a single matrix with
+    vectors each device makes the reduction, and the vectors of its own values; cuBLAS
+    may add up in another order for fewer columns. So it is in batches of less than a
+    hundred matrices of order 1000 or so, each of which gets the more of a device the
+    fewer share it. A matrix alone without vectors, or with all vectors of a side that
+    is longer, stays on the first device.
 
     Work for each matrix: ``O(m n p)``. The GIL is released; Ctrl-C stops the
     computation between its steps. What `tsvd.svd` says of streams, threads and

@@ -56,6 +56,7 @@ def _index_of(device):
     return index
 
 
+@functools.cache
 def usable():
     """The numbers of all CUDA devices that can be used; an error if there is none."""
     _libraries.prepare_cuda()
@@ -63,7 +64,13 @@ def usable():
     reasons = [_core.cuda_device_unusable(i) for i in range(count)]
     if all(reasons):
         raise RuntimeError(f'device="cuda:*" cannot be used: {next(iter(reasons), why)}')
-    return [i for i, reason in enumerate(reasons) if not reason]
+    return tuple(i for i, reason in enumerate(reasons) if not reason)
+
+
+@functools.cache
+def facts_of(index):
+    """What a CUDA device is, as `_core.cuda_device` tells it; what it has free changes."""
+    return _core.cuda_device(index)
 
 
 # ---- the default ----
@@ -137,5 +144,5 @@ def opens_dense(index):
 
 
 # A forked child cannot use the CUDA devices of its parent.
-for _answer in (first_cuda, opens, opens_dense):
+for _answer in (usable, facts_of, first_cuda, opens, opens_dense):
     os.register_at_fork(after_in_child=_answer.cache_clear)

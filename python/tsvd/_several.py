@@ -10,14 +10,13 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import re
-import threading
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from . import _arrays, _call, _core
-from ._devices import cuda_index, shape_of, usable
+from ._devices import cuda_index, facts_of, shape_of, usable
+from ._team import Team
 from ._types import SVDInfo
 
 if TYPE_CHECKING:
@@ -29,10 +28,10 @@ _BATCH_LEAST = 1 << 21
 _VECTORS_LEAST, _VALUES_LEAST = 1 << 26, 1 << 30
 # The work on the values of a warp is the same wherever a share begins with a warp.
 _TOGETHER = 32
-# Seconds between two looks at the other threads; bytes of results that are compared with what is
-# free.
-_LOOK = 0.05
+# Bytes of results that are compared with what is free.
 _MUCH = 1 << 26
+# Seconds of work that tell how fast a device is.
+_LONG = 0.02
 
 _TAKE_PARTS = tuple(_core.METHODS[name] for name in ("auto", "dc", "twisted"))
 
@@ -41,7 +40,7 @@ def _devices_of(device, stream):
     """The numbers of the devices that the argument `device` names."""
     if stream is not None:
         raise ValueError("a stream belongs to one device, and device names several")
-    numbers = usable() if device == "cuda:*" else [cuda_index(x) for x in device]
+    numbers = list(usable()) if device == "cuda:*" else [cuda_index(x) for x in device]
     if not numbers:
         raise ValueError("device names no device: give one or more")
     if -1 in numbers:
@@ -97,7 +96,6 @@ def svd(kind, compute, inputs, options, select, select_range, device, stream, ou
 def inverse(inputs, options, device, stream, out):
     """(X, the least reciprocal condition, the matrix that has it), on several devices."""
     devices = _devices_of(device, stream)
-
     inputs, options, place = _call.arranged(_arrays.INVERSE, inputs, options, None, None, out)
     made = _shared(Job(_arrays.INVERSE, _core.inv, inputs, options, place, parts=False), devices)
     if made is None:
@@ -124,18 +122,28 @@ class Split(NamedTuple):
 
 def _shared(job, devices):
     """The results of a job, what each share returned, and the split; None: it is not worth it."""
-    split = _split(job, len(devices))
+    split = _split(job, devices)
     if split is None:
         return None
     devices = devices[: len(split.bounds) - 1]
+    team = Team(len(devices), job.options.progress, None if split.of_values else split.bounds)
     if job.place.device >= 0:
         from . import _sharding
 
-        return (*_sharding.shared(job, split, devices), split)
+        made = (*_sharding.shared(job, split, devices, team), split)
+    else:
+        made = _shared_on_host(job, split, devices, team)
+    if made is not None:
+        if job.options.progress is not None:
+            job.options.progress(1.0)
+        _learn(devices, split, team.seconds)
+    return made
+
+
+def _shared_on_host(job, split, devices, team):
     outs = _outputs(job, split, devices[0])
     if outs is None:
         return None
-    team = Team(devices, job.options.progress, split)
     flat = _flat(job.inputs, split)
     into = [x.reshape(-1, *x.shape[len(split.batch) :]) for x in outs]
 
@@ -145,16 +153,18 @@ def _shared(job, devices):
         return job.compute(inputs, options, devices[i])
 
     outcomes = team.run(work)
-    if job.options.progress is not None:
-        job.options.progress(1.0)
-    return _call_results(job.place, outs), outcomes, split
+    if job.place.given is not None:
+        outs = job.place.given
+    elif job.place.wrap is not None:
+        outs = tuple(map(job.place.wrap, outs))
+    return outs, outcomes, split
 
 
-def _split(job, most):
-    """How a job is shared out over `most` devices; None: it is not."""
+def _split(job, devices):
+    """How a job is shared out over devices; None: it is not."""
     ends = 1 if len(job.inputs) == 2 else 2
     shapes = [shape_of(x) for x in job.inputs]
-    if most == 1 or any(len(shape) < ends for shape in shapes) or 0 in shapes[0]:
+    if len(devices) == 1 or any(len(shape) < ends for shape in shapes) or 0 in shapes[0]:
         return None
     try:
         batch = np.broadcast_shapes(*(shape[:-ends] for shape in shapes))
@@ -173,17 +183,56 @@ def _split(job, most):
     if matrices > 1:
         if matrices * numbers < _BATCH_LEAST:
             return None
-        shares = min(most, matrices)
-        bounds = tuple(matrices * i // shares for i in range(shares + 1))
-        return Split(bounds, False, batch, ends, options.first, count)
+        return Split(_cut(matrices, devices), False, batch, ends, options.first, count)
     least = _VECTORS_LEAST if options.compute_uv else _VALUES_LEAST
     square = shapes[0][-1] == shapes[0][-2] if ends == 2 else shapes[1][-1] < n
     if not job.parts or n * count < least or (options.full and not square):
         return None  # null vectors belong to no value
-    groups = -(-count // _TOGETHER)
-    shares = min(most, groups)
-    bounds = [groups * i // shares * _TOGETHER for i in range(shares)]
+    *bounds, _ = (x * _TOGETHER for x in _cut(-(-count // _TOGETHER), devices))
     return Split((*bounds, count), True, batch, ends, options.first, count)
+
+
+# What work has shown of the speeds of devices: factors of _rate().
+_corrections = {}
+
+
+def _cut(count, devices):
+    """The bounds of as many shares as there is work for.
+
+    Devices of one model have equal shares, however busy they are: results must not depend on it.
+    """
+    devices = devices[:count]
+    speeds = [1.0] * len(devices) if _are_alike(devices) else _speeds(devices)
+    bounds = [0]
+    for i, end in enumerate(itertools.accumulate(speeds)):
+        most = count - (len(devices) - 1 - i)  # each of the others gets something, too
+        bounds.append(min(max(round(count * end / sum(speeds)), bounds[-1] + 1), most))
+    return tuple(bounds)
+
+
+def _are_alike(devices):
+    return len({facts_of(x)["name"] for x in devices}) == 1
+
+
+def _speeds(devices):
+    return [_rate(x) * _corrections.get(x, 1.0) for x in devices]
+
+
+def _rate(device):
+    facts = facts_of(device)
+    return facts["multiprocessors"] * facts["clock_khz"]
+
+
+def _learn(devices, split, seconds):
+    """Corrects the speeds of devices of different models, half of what a call has shown."""
+    if min(seconds) < _LONG or _are_alike(devices):
+        return
+    speeds = _speeds(devices)
+    work = [end - begin for begin, end in itertools.pairwise(split.bounds)]
+    shown = [x / y for x, y in zip(work, seconds, strict=True)]
+    for device, old, new in zip(devices, speeds, shown, strict=True):
+        factor = new / sum(shown) / (old / sum(speeds))
+        _corrections[device] = _corrections.get(device, 1.0) * math.sqrt(factor)
 
 
 def share_of(split, i, flat, job, team):
@@ -270,116 +319,6 @@ def _share_of_outputs(split, i, into):
         return (into[0][0, begin:end],)
     left, values, right = (x[0] for x in into)
     return left[:, begin:end], values[begin:end], right[begin:end]
-
-
-def _call_results(place, outs):
-    if place.given is not None:
-        return place.given
-    if place.wrap is None:
-        return tuple(outs)
-    return tuple(map(place.wrap, outs))
-
-
-# ---- the threads ----
-
-
-class _Stopped(Exception):
-    """Another thread of the call has failed."""
-
-
-class Team:
-    """The threads of a call, one for each share."""
-
-    def __init__(self, devices, progress, split):
-        self._devices, self._progress, self._split = devices, progress, split
-        self._done = [0.0] * len(devices)
-        self._failures = [None] * len(devices)
-        self._outcomes = [None] * len(devices)
-        self._last = len(devices) - 1  # shares after this one stop
-        self._barrier = threading.Barrier(len(devices))
-        self._given = [None] * len(devices)
-        self._lock = threading.Lock()
-
-    def run(self, work):
-        """[work(i) for each share i], each in its thread; the first error in order, if there is."""
-        threads = [
-            threading.Thread(target=self._run, args=(i, work), daemon=True)
-            for i in range(1, len(self._devices))
-        ]
-        try:
-            for thread in threads:
-                thread.start()
-            self._run(0, work)
-        except BaseException as error:
-            self._failed(0, error)
-        for thread in threads:
-            while thread.is_alive():
-                try:
-                    thread.join(_LOOK)
-                    self._tell()
-                except BaseException as error:  # Ctrl-C, or progress raised
-                    self._failed(0, error)
-        for i, error in enumerate(self._failures):
-            if error is not None:
-                raise self._named(i, error)
-        return self._outcomes
-
-    def watch(self, i):
-        """The progress of share i, by which it is stopped too."""
-
-        def report(done):
-            if i > self._last:
-                raise _Stopped
-            self._done[i] = done
-            if i == 0:
-                self._tell()
-
-        return report
-
-    def sum(self, i):
-        """Adds the numbers of all shares up, in the order of the shares."""
-
-        def add(view):
-            own = np.frombuffer(view)
-            self._given[i] = own
-            self._barrier.wait()
-            total = functools.reduce(np.add, self._given)
-            self._barrier.wait()
-            own[:] = total
-
-        return add
-
-    def _run(self, i, work):
-        try:
-            self._outcomes[i] = work(i)
-        except BaseException as error:
-            self._failed(i, error)
-
-    def _failed(self, i, error):
-        if isinstance(error, (_Stopped, threading.BrokenBarrierError)):
-            return
-        # an earlier matrix may be wrong too, and is the one to be named
-        waits = not self._split.of_values and isinstance(error, (ValueError, ArithmeticError))
-        with self._lock:
-            self._failures[i] = self._failures[i] or error
-            self._last = min(self._last, i if waits else -1)
-        self._barrier.abort()
-
-    def _tell(self):
-        if self._progress is not None and self._last >= 0:
-            self._progress(sum(self._done) / len(self._done))
-
-    def _named(self, i, error):
-        """The error with the number of the matrix in the whole batch."""
-        begin = 0 if self._split.of_values else self._split.bounds[i]
-        if begin and error.args and isinstance(error.args[0], str):
-            text = re.sub(
-                r"^matrix (\d+) of the batch",
-                lambda found: f"matrix {int(found[1]) + begin} of the batch",
-                error.args[0],
-            )
-            error.args = (text, *error.args[1:])
-        return error
 
 
 # ---- what is told of a call ----

@@ -10,10 +10,10 @@ import sys
 import numpy as np
 
 from . import _arrays, _call
-from ._several import Team, model_of, share_of
+from ._several import model_of, share_of
 
 
-def shared(job, split, devices):
+def shared(job, split, devices, team):
     """What _several.shared returns: of each result an array for each device.
 
     Those of JAX are one array that is sharded over the devices, where all shares are of one size.
@@ -27,7 +27,6 @@ def shared(job, split, devices):
     form = job.form if job.options.compute_uv else job.form._replace(results=job.form.results[1:2])
     empty = tuple(np.empty((0, *x.shape[1:]), _numpy_dtype(x)) for x in flat)
     made = model_of(job, empty, devices[0])
-    team = Team(devices, job.options.progress, split)
 
     def work(i):
         inputs, options = share_of(split, i, flat, job, team)

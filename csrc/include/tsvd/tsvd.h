@@ -411,14 +411,14 @@ typedef enum tsvd_method {
 /* The name of a method: "auto", "dc", ...; NULL for a number that is no method. */
 TSVD_API const char *tsvd_method_name(tsvd_method method);
 
-/* A call that makes some of the results of a larger one.  Several devices or processes share out the
-   matrices of a batch so, or the values of a matrix, each with its first and count in tsvd_options.
-   All choose methods as the larger call would. */
+/* A call that makes some of the results of a larger one.  Several devices or processes share out
+   the matrices of a batch so, or the values of a matrix, each with its first and count in
+   tsvd_options.  All choose methods as the larger call would. */
 typedef struct tsvd_part {
     int64_t matrices;     /* in the batch of the larger call; not a batch: 1 */
     int64_t first, count; /* the values of the larger call, those of this one among them */
-    /* For a single matrix; NULL: each part decides by itself where values turn out to be hard.  Or a
-       function that adds x [count] up over all parts, entry by entry, and waits for them.  The
+    /* For a single matrix; NULL: each part decides by itself where values turn out to be hard.  Or
+       a function that adds x [count] up over all parts, entry by entry, and waits for them.  The
        calling threads of all parts call it in the same order, with the same count.  An answer other
        than 0 stops the call with TSVD_ERR_INTERRUPTED, which is due where another part failed. */
     int (*sum)(void *sum_arg, double *x, int64_t count);
