@@ -345,9 +345,9 @@ find_values(struct tsvd_context *ctx, struct twisted_job *job)
 
     for (int64_t begin = before / FOUND_TOGETHER * FOUND_TOGETHER;
          begin < last && job->refused == 0; begin += FOUND_TOGETHER) {
-        const int64_t left = r->whole_k - begin;
+        const int64_t left = r->whole_k - begin, most = FOUND_TOGETHER;
 
-        TSVD_TRY(find_together(ctx, job, begin, left < FOUND_TOGETHER ? left : FOUND_TOGETHER));
+        TSVD_TRY(find_together(ctx, job, begin, left < most ? left : most));
     }
 out:
     return ret;
