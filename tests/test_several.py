@@ -3,6 +3,7 @@
 What needs no GPU has the CPU in the place of each device.
 """
 
+import _thread
 import threading
 import time
 
@@ -282,6 +283,21 @@ def test_progress_that_raises_stops_all(several, shape):
 
     with pytest.raises(Enough):
         linalg.svd(dense(*shape), device=several(3), progress=progress)
+    assert threading.active_count() == threads
+    A = dense(4, 3, 3)
+    same(linalg.svd(A, device=several(3)), linalg.svd(A))
+
+
+@pytest.mark.parametrize("shape", [(3000, 40, 40), (600, 600)])
+def test_ctrl_c_stops_all(several, shape):
+    threads = threading.active_count()
+    A = dense(*shape)
+    timer = threading.Timer(0.3, _thread.interrupt_main)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        while True:
+            linalg.svd(A, device=several(3))
+    timer.join()
     assert threading.active_count() == threads
     A = dense(4, 3, 3)
     same(linalg.svd(A, device=several(3)), linalg.svd(A))

@@ -307,6 +307,7 @@ tsvdi_reduction_svd(struct dense_call *call, const struct dense_problem *problem
     }
     TSVD_TRY(tsvdi_dense_finish_downloads(call));
 out:
-    call->options.check = NULL; /* it was this call's */
+    call->options.check = NULL; /* they were this call's */
+    call->options.part = NULL;
     return ret;
 }

@@ -117,7 +117,7 @@ class Split(NamedTuple):
     batch: tuple[int, ...]  # leading dimensions
     ends: int  # dimensions of one matrix in the input
     first: int  # the values that are wanted
-    count: int
+    values: int  # how many
 
 
 def _shared(job, devices):
@@ -193,7 +193,7 @@ def _split(job, devices):
 
 
 # What work has shown of the speeds of devices: factors of _rate().
-_corrections = {}
+_corrections: dict[int, float] = {}
 
 
 def _cut(count, devices):
@@ -240,7 +240,7 @@ def share_of(split, i, flat, job, team):
     begin, end = split.bounds[i : i + 2]
     options = job.options.replace(progress=team.watch(i))
     if not split.of_values:
-        whole = {} if job.form is _arrays.INVERSE else {"whole_count": split.count}
+        whole = {} if job.form is _arrays.INVERSE else {"whole_count": split.values}
         return tuple(x[begin:end] for x in flat), options.replace(
             **whole, whole_first=split.first, whole_matrices=split.bounds[-1]
         )
@@ -249,7 +249,7 @@ def share_of(split, i, flat, job, team):
         first=split.first + begin,
         count=end - begin,
         whole_first=split.first,
-        whole_count=split.count,
+        whole_count=split.values,
         sum=team.sum(i),
     )
 

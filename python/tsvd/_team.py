@@ -54,9 +54,9 @@ class Team:
                     self._tell()
                 except BaseException as error:  # Ctrl-C, or progress raised
                     self._fail(0, error)
-        for i, error in enumerate(self._failures):
-            if error is not None:
-                raise self._named(i, error)
+        for i, failure in enumerate(self._failures):
+            if failure is not None:
+                raise self._named(i, failure)
         return self._outcomes
 
     def watch(self, i):

@@ -40,7 +40,8 @@
  * Floating point.  tsvd_svd(), tsvd_select() and the functions for dense matrices compute in the
  * default environment, in each of its threads: it rounds to nearest, flushes nothing to zero, and
  * traps nothing.  The caller's environment and exception flags come back at the end, and are there
- * while options.check runs; a BLAS and allocators of the caller's are called in the default one.
+ * while options.check or part.sum runs; a BLAS and allocators of the caller's are called in the
+ * default one.
  *
  * Structures.  Those that later versions may add fields to begin with their size, as the program
  * was compiled with it: tsvd_config_init() and tsvd_options_init() set it, and TSVD_BLAS_INIT,
@@ -55,7 +56,7 @@
  *                      `size` stays as it is.
  *
  * A size below that of version 0.1, or above 4096, is of a structure that was not initialised:
- * TSVD_ERR_ARGUMENT.  tsvd_array, tsvd_allocator, tsvd_error, tsvd_cuda_device and
+ * TSVD_ERR_ARGUMENT.  tsvd_array, tsvd_allocator, tsvd_error, tsvd_part, tsvd_cuda_device and
  * tsvd_cuda_crossover have no size, and never change.  Nor does the number of an enumerator, but
  * for those that count the others.
  *
@@ -419,8 +420,9 @@ typedef struct tsvd_part {
     int64_t first, count; /* the values of the larger call, those of this one among them */
     /* For a single matrix; NULL: each part decides by itself where values turn out to be hard.  Or
        a function that adds x [count] up over all parts, entry by entry, and waits for them.  The
-       calling threads of all parts call it in the same order, with the same count.  An answer other
-       than 0 stops the call with TSVD_ERR_INTERRUPTED, which is due where another part failed. */
+       calling threads of all parts call it in the same order, with the same count; one that has no
+       value does not.  An answer other than 0 stops the call with TSVD_ERR_INTERRUPTED, which is
+       due where another part has failed. */
     int (*sum)(void *sum_arg, double *x, int64_t count);
     void *sum_arg; /* handed to sum() */
 } tsvd_part;
