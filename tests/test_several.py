@@ -4,6 +4,7 @@ What needs no GPU has the CPU in the place of each device.
 """
 
 import _thread
+import os
 import threading
 import time
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 import tsvd
-from tsvd import _call, _core, _devices, _several, linalg
+from tsvd import _call, _core, _devices, _several, _team, linalg
 
 METHODS = ("auto", "dc", "twisted")
 SHARES = (1, 2, 3, 4)
@@ -76,6 +77,11 @@ def test_an_interval_is_shared_out(several):
     d, e = bidiagonal(300)
     options = {"select": "v", "select_range": (0.5, 1.5)}
     same(tsvd.svd(d, e, device=several(3), **options), tsvd.svd(d, e, **options))
+    d, e = bidiagonal(60, seed=7)
+    for low in np.linspace(0.1, 2, 40):  # with eps a value may be off by as much
+        given = options | {"select_range": (low, low + 0.3), "eps": 1e-3}
+        s = tsvd.svd(d, e, device=several(2), **given).s
+        assert np.all((s > low) & (s <= low + 0.3))
     options["select_range"] = (1e9, 2e9)
     same(tsvd.svd(d, e, device=several(3), **options), tsvd.svd(d, e, **options))
 
@@ -110,6 +116,29 @@ def test_parts_decide_together(several):
         same(result, expected)
 
 
+def test_dense_parts_decide_together_on_the_other_side(several):
+    """Large enough for vectors of one side from those of the other; most values are large."""
+    n = 560
+    A = dense(n, n) + 20 * np.eye(n)
+    U, S, Vh = linalg.svd(A, device=several(3))
+    np.testing.assert_array_equal(S, linalg.svdvals(A))
+    assert abs(U * S @ Vh - A).max() < 1e-12 * S[0]
+    assert abs(U.T @ U - np.eye(n)).max() < 1e-12
+
+
+def test_devices_of_other_models_have_no_part_of_a_matrix(several, monkeypatch):
+    """They round in another way, and their vectors of close values would not fit."""
+    monkeypatch.setattr(_several, "_are_alike", lambda devices: len(set(devices)) == 1)
+    d, e = bidiagonal(200)
+    job = _several.Job(
+        tsvd._arrays.BIDIAGONAL, None, (d, e), _core.options(compute_uv=True), None, True
+    )
+    split = _several._split(job, [3, 5, 3, 3])
+    assert split.devices == [3, 3, 3]
+    assert split.bounds[-1] == 200
+    assert _several._split(job, [3, 5]) is None
+
+
 @pytest.mark.parametrize("method", ["qr", "givens"])
 def test_methods_without_parts_stay_on_one_device(several, method):
     d, e = bidiagonal(40)
@@ -134,6 +163,8 @@ def test_batches(several, shares):
     A = dense(2, 3, 8, 8)
     same([linalg.inv(A, device=devices)], [linalg.inv(A)])
     same(linalg.svd(A[:0], device=devices), linalg.svd(A[:0]))
+    d, e = np.ones((1, 5)), np.ones((0, 4))
+    same(tsvd.svd(d, e, device=devices), tsvd.svd(d, e))
 
 
 def test_results_in_given_arrays(several):
@@ -164,6 +195,9 @@ def test_given_arrays_that_do_not_fit(several, which):
         bad = (*out[:which], wrong, *out[which + 1 :])
         with pytest.raises((TypeError, ValueError), match="out"):
             tsvd.svd(d, e, device=several(2), out=bad)
+    for wrong in (list(out), tuple(out[:2])):
+        with pytest.raises(TypeError, match="out must be a tuple of three arrays"):
+            tsvd.svd(d, e, device=several(2), out=wrong)
     with pytest.raises(ValueError, match="overlap"):
         tsvd.svd(d, e, device=several(2), out=(out[0], out[1], out[0]))
     with pytest.raises(ValueError, match="overlaps the memory of d"):
@@ -189,12 +223,12 @@ def test_shares_by_speed(several, monkeypatch):
     assert _several._cut(2, [0, 1, 2]) == (0, 1, 2)
     for _ in range(30):  # the last one is in fact no faster than the first
         bounds = _several._cut(10_000, [0, 1, 2])
-        split = _several.Split(bounds, False, (10_000,), 2, 0, 3)
+        split = _several.Split([0, 1, 2], bounds, False, (10_000,), 2, 0, 3)
         work = np.diff(bounds)
-        _several._learn([0, 1, 2], split, list(work / (1.0, 2.0, 1.0)))
+        _several._learn(split, list(work / (1.0, 2.0, 1.0)))
     np.testing.assert_allclose(np.diff(bounds), [2500, 5000, 2500], atol=1)
     before = dict(_several._corrections)
-    _several._learn([0, 1, 2], split, [1e-3] * 3)  # too short to tell
+    _several._learn(split, [1e-3] * 3)  # too short to tell
     assert before == _several._corrections
 
 
@@ -325,6 +359,52 @@ def test_a_device_that_fails_stops_the_others(several, monkeypatch, failing):
         with pytest.raises(RuntimeError, match="the device has failed"):
             tsvd.svd(d, e, method="twisted", device=several(3))
     same(tsvd.svd(d, e, device=several(3)), tsvd.svd(d, e))
+
+
+def test_parts_that_do_not_go_together():
+    """One ends while another waits, or they add up arrays of different sizes."""
+
+    def unlike(i):
+        team.sum(i)(bytearray(8 * (1 + i)))
+
+    def ends(i):
+        if i == 0:
+            team.sum(i)(bytearray(8))
+
+    for work, text in ((unlike, "do not go together"), (ends, "has ended while others waited")):
+        team = _team.Team(3, None, None)
+        with pytest.raises(RuntimeError, match=text):
+            team.run(work)
+
+
+def test_a_progress_that_fails_is_not_called_again(several):
+    calls = []
+
+    def progress(done):
+        calls.append(done)
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        linalg.svd(dense(3000, 40, 40), device=several(3), progress=progress)
+    assert len(calls) == 1
+
+
+def test_a_fork_in_progress(several):
+    """The child lacks the threads of the other devices, and learns so."""
+    A, child = dense(3000, 40, 40), []
+
+    def progress(done):
+        if not child:
+            child.append(os.fork())
+
+    try:
+        result = linalg.svd(A, device=several(3), progress=progress)
+    except RuntimeError as error:
+        os._exit(0 if child == [0] and "forked" in str(error) else 1)
+    if child == [0]:
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child[0], 0)[1]) == 0
+    same(result, linalg.svd(A))
 
 
 def test_results_that_do_not_fit_are_refused_beforehand(several, monkeypatch):

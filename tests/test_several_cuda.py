@@ -178,6 +178,32 @@ def test_results_lie_on_their_devices(library):
         linalg.inv(given, device=BOTH, out=given)
 
 
+def test_small_work_stays_where_the_arrays_lie(library, monkeypatch):
+    for name in ("_BATCH_LEAST", "_VECTORS_LEAST"):
+        monkeypatch.setattr(_several, name, 1 << 60)
+    d, e = bidiagonal("chi", 50, np.random.default_rng(0))
+    for device in ([0, 1], [0]):
+        result = tsvd.svd(library.put(d), library.put(e), device=device)
+        assert all(isinstance(x, list) for x in result)
+        same([library.get(x[0], 1) for x in result], tsvd.svd(d, e, device=1))
+        [values] = tsvd.svdvals(library.put(d), library.put(e), device=device)
+        same([library.get(values, 1)], [tsvd.svdvals(d, e, device=1)])
+    A = np.eye(3)
+    [X] = linalg.inv(library.put(A), device=BOTH)
+    same([library.get(X, 1)], [A])
+
+
+def test_leading_ones_stay(library):
+    d, e = bidiagonal("chi", 500, np.random.default_rng(0))
+    L, s, R = tsvd.svd(library.put(d[None, None]), library.put(e), device=BOTH)
+    assert [x.shape[:-1] for x in L] == [(1, 1, 500)] * 2
+    assert [tuple(x.shape) for x in s] == [(1, 1, 500)] * 2
+    same(
+        [np.concatenate([library.get(x, i) for i, x in enumerate(R)], 2)[0, 0]],
+        [tsvd.svd(d, e, device=0).R],
+    )
+
+
 def test_results_are_sharded_arrays_of_jax():
     jax = pytest.importorskip("jax")
     devices = jax.devices("cuda")

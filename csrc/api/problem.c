@@ -266,6 +266,11 @@ set_whole(const tsvd_options *o, int64_t n, int64_t first, int64_t k, int64_t *w
                           (long long)k, (long long)first, (long long)part->count,
                           (long long)part->first, (long long)n);
     }
+    if (part->sum != NULL && k == 0) {
+        return tsvdi_fail(error, TSVD_ERR_ARGUMENT,
+                          "a call with options.part->sum must have a value: the other parts wait "
+                          "for it");
+    }
     *whole_first = part->first;
     *whole_k = part->count;
     batch->all = part->matrices;

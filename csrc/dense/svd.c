@@ -172,6 +172,7 @@ solve_part(struct dense_call *call, int64_t first, int64_t count, double eps, ts
         plan = call->plan.inner;
         plan.problem = &b;
     } else {
+        b.batch.all = call->plan.reported.chunk; /* the last matrices go as those before them */
         ret = tsvdi_plan_call(&b, &plan, call->ctx.error);
     }
     if (ret == TSVD_OK) {

@@ -62,6 +62,13 @@ check(void *arg, double done)
     return stop;
 }
 
+/* Whether other parts of a larger call wait for the numbers of this one: it cannot begin anew. */
+static bool
+has_sums(const tsvd_options *options)
+{
+    return options->part != NULL && options->part->sum != NULL;
+}
+
 tsvd_status
 tsvdi_work(PyObject *module, tsvd_handle *handle, tsvd_options *options, PyObject *progress,
            bool wait, tsvd_status (*work)(void *subject, tsvd_error *error), void *subject,
@@ -76,7 +83,7 @@ tsvdi_work(PyObject *module, tsvd_handle *handle, tsvd_options *options, PyObjec
     status = work(subject, error);
     /* other handles may hold memory of the device */
     if (status == TSVD_ERR_MEMORY && tsvd_handle_device(handle) != TSVD_DEVICE_CPU &&
-        tsvdi_handles_drop(PyModule_GetState(module)) > 0) {
+        tsvdi_handles_drop(PyModule_GetState(module)) > 0 && !has_sums(options)) {
         status = work(subject, error);
     }
     if (status == TSVD_OK && wait) {

@@ -30,11 +30,11 @@ class Kind(NamedTuple):
 
 def svd(kind, compute, inputs, options, select, select_range, device, stream, out):
     """compute(inputs, options, device) for a user: the result, or (the result, SVDInfo)."""
-    run = _svd
+    made_by = run
     if device is not None and is_several(device):
-        from ._several import svd as run  # few calls need it
+        from ._several import svd as made_by  # few calls need it
     try:
-        return run(kind, compute, inputs, options, select, select_range, device, stream, out)
+        return made_by(kind, compute, inputs, options, select, select_range, device, stream, out)
     except (TypeError, ValueError) as error:
         explain(error, kind.form, inputs)
         raise
@@ -47,7 +47,8 @@ def explain(error, form, inputs):
     _diagnosis.explain(error, form, inputs)
 
 
-def _svd(kind, compute, inputs, options, select, select_range, device, stream, out):
+def run(kind, compute, inputs, options, select, select_range, device, stream, out):
+    """The same on one device, with errors as they are."""
     form = kind.form
     if out is not None and not options.compute_uv:
         form, out = form._replace(results=(form.results[1],)), (out,)

@@ -7,7 +7,6 @@ host works with each device; the first is the caller's.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,6 +15,7 @@ import numpy as np
 
 from . import _arrays, _call, _core
 from ._devices import cuda_index, facts_of, shape_of, usable
+from ._selection import keep_within
 from ._team import Team
 from ._types import SVDInfo
 
@@ -33,6 +33,7 @@ _MUCH = 1 << 26
 # Seconds of work that tell how fast a device is.
 _LONG = 0.02
 
+# Methods that make the vectors of some values.
 _TAKE_PARTS = tuple(_core.METHODS[name] for name in ("auto", "dc", "twisted"))
 
 
@@ -65,8 +66,16 @@ def svd(kind, compute, inputs, options, select, select_range, device, stream, ou
     """What `_call.svd` does, on several devices."""
     devices = _devices_of(device, stream)
     asked = (kind, compute, inputs, options, select, select_range)
-    alone = functools.partial(_call.svd, *asked, stream=None, out=out)
     form = kind.form
+
+    def alone():
+        """By the first device, or that where the arrays lie."""
+        if place.device < 0:
+            return _call.run(*asked, devices[0], None, given)
+        result = _call.run(*asked, None, None, given)
+        return _as_lists(form, inputs, options, result)
+
+    given = out
     if out is not None and not options.compute_uv:
         form, out = form._replace(results=(form.results[1],)), (out,)
     inputs, options, place = _call.arranged(form, inputs, options, None, None, out)
@@ -76,21 +85,33 @@ def svd(kind, compute, inputs, options, select, select_range, device, stream, ou
     dense = form.inputs == _arrays.DENSE.inputs
     if interval is not None:
         if dense:
-            # which counts by the reduction that it needs in any case
-            return alone(device=devices[0])
+            return alone()  # which counts by the reduction that it needs in any case
         compute, options = kind.within(compute, inputs, options, interval, place)
     parts = options.method in _TAKE_PARTS and (options.compute_uv or not dense)
     made = _shared(Job(form, compute, inputs, options, place, parts), devices)
     if made is None:
-        return alone(device=devices[0])
+        return alone()
     result, outcomes, split = made
+    if interval is not None and place.device < 0:
+        keep_within(result[len(result) // 2], *interval)
     if not options.compute_uv:
         (result,) = result
     else:
         result = options.result(*result)
     if not options.full_output:
         return result
-    return result, _merged([info for _, info in outcomes], devices, split)
+    return result, _merged([info for _, info in outcomes], split)
+
+
+def _as_lists(form, inputs, options, result):
+    """Results of one device in the form of those of several: lists, but for arrays of JAX."""
+    if any(_arrays.library_of(x) == "jax" for x in inputs):
+        return result
+    if form is _arrays.INVERSE:
+        return [result]
+    result, *info = result if options.full_output else (result,)
+    lists = options.result(*([x] for x in result)) if options.compute_uv else [result]
+    return (lists, *info) if info else lists
 
 
 def inverse(inputs, options, device, stream, out):
@@ -99,8 +120,10 @@ def inverse(inputs, options, device, stream, out):
     inputs, options, place = _call.arranged(_arrays.INVERSE, inputs, options, None, None, out)
     made = _shared(Job(_arrays.INVERSE, _core.inv, inputs, options, place, parts=False), devices)
     if made is None:
-        result, *found = _core.inv(inputs, options, devices[0])
-        return _arrays.results(place, result), *found
+        on_device = place.device >= 0
+        result, *found = _core.inv(inputs, options, place.device if on_device else devices[0])
+        result = _arrays.results(place, result)
+        return _as_lists(_arrays.INVERSE, inputs, options, result) if on_device else result, *found
     (result,), outcomes, split = made
     found = [(x[1], begin + x[2]) for x, begin in zip(outcomes, split.bounds[:-1], strict=True)]
     return result, *min(found)
@@ -112,6 +135,7 @@ def inverse(inputs, options, device, stream, out):
 class Split(NamedTuple):
     """What each device makes: bounds[i] .. bounds[i + 1] - 1, of matrices or of values."""
 
+    devices: list[int]
     bounds: tuple[int, ...]
     of_values: bool
     batch: tuple[int, ...]  # leading dimensions
@@ -125,39 +149,43 @@ def _shared(job, devices):
     split = _split(job, devices)
     if split is None:
         return None
-    devices = devices[: len(split.bounds) - 1]
-    team = Team(len(devices), job.options.progress, None if split.of_values else split.bounds)
+    begins = None if split.of_values else split.bounds
+    team = Team(len(split.devices), job.options.progress, begins)
     if job.place.device >= 0:
-        from . import _sharding
-
-        made = (*_sharding.shared(job, split, devices, team), split)
+        from ._sharding import shared
     else:
-        made = _shared_on_host(job, split, devices, team)
-    if made is not None:
-        if job.options.progress is not None:
-            job.options.progress(1.0)
-        _learn(devices, split, team.seconds)
-    return made
+        shared = _shared_on_host
+    made = shared(job, split, team)
+    if made is None:
+        return None
+    if job.options.progress is not None:
+        job.options.progress(1.0)
+    _learn(split, team.seconds)
+    return (*made, split)
 
 
-def _shared_on_host(job, split, devices, team):
-    outs = _outputs(job, split, devices[0])
+def _shared_on_host(job, split, team):
+    """The results, and what each share returned; None: the arrays that are given do not fit."""
+    flat = _flat(job.inputs, split)
+    outs = _outputs(job, split, flat)
     if outs is None:
         return None
-    flat = _flat(job.inputs, split)
     into = [x.reshape(-1, *x.shape[len(split.batch) :]) for x in outs]
 
     def work(i):
         inputs, options = share_of(split, i, flat, job, team)
         options = options.replace(out=_share_of_outputs(split, i, into))
-        return job.compute(inputs, options, devices[i])
+        return job.compute(inputs, options, split.devices[i])
 
     outcomes = team.run(work)
+    if split.of_values:  # neighbours of two parts may have crossed by an ulp, as those of one
+        values = into[len(into) // 2]
+        np.minimum.accumulate(values, axis=-1, out=values)
     if job.place.given is not None:
         outs = job.place.given
     elif job.place.wrap is not None:
         outs = tuple(map(job.place.wrap, outs))
-    return outs, outcomes, split
+    return outs, outcomes
 
 
 def _split(job, devices):
@@ -180,16 +208,22 @@ def _split(job, devices):
     sides = sum(shapes[0][-ends:]) if ends == 2 else 2 * n
     vectors = options.compute_uv or job.form is _arrays.INVERSE
     numbers = count * (sides if vectors else 1)
+    rest = (batch, ends, options.first, count)
+    if matrices == 0 or (matrices > 1 and matrices * numbers < _BATCH_LEAST):
+        return None
     if matrices > 1:
-        if matrices * numbers < _BATCH_LEAST:
-            return None
-        return Split(_cut(matrices, devices), False, batch, ends, options.first, count)
+        bounds = _cut(matrices, devices)
+        return Split(devices[: len(bounds) - 1], bounds, False, *rest)
     least = _VECTORS_LEAST if options.compute_uv else _VALUES_LEAST
     square = shapes[0][-1] == shapes[0][-2] if ends == 2 else shapes[1][-1] < n
     if not job.parts or n * count < least or (options.full and not square):
         return None  # null vectors belong to no value
+    # others would round in another way, and their vectors of close values would not fit
+    devices = [x for x in devices if _are_alike([x, devices[0]])]
     *bounds, _ = (x * _TOGETHER for x in _cut(-(-count // _TOGETHER), devices))
-    return Split((*bounds, count), True, batch, ends, options.first, count)
+    if len(bounds) == 1:
+        return None
+    return Split(devices[: len(bounds)], (*bounds, count), True, *rest)
 
 
 # What work has shown of the speeds of devices: factors of _rate().
@@ -223,9 +257,10 @@ def _rate(device):
     return facts["multiprocessors"] * facts["clock_khz"]
 
 
-def _learn(devices, split, seconds):
-    """Corrects the speeds of devices of different models, half of what a call has shown."""
-    if min(seconds) < _LONG or _are_alike(devices):
+def _learn(split, seconds):
+    """Corrects the speeds of devices of different models, by half of what a batch has shown."""
+    devices = split.devices
+    if split.of_values or min(seconds) < _LONG or _are_alike(devices):
         return
     speeds = _speeds(devices)
     work = [end - begin for begin, end in itertools.pairwise(split.bounds)]
@@ -278,15 +313,16 @@ def model_of(job, empty, device):
     return made if isinstance(made, tuple) else (made,)
 
 
-def _outputs(job, split, device):
+def _outputs(job, split, flat):
     """Arrays of the host for the results; None: those that are given do not fit."""
-    empty = tuple(x[:0] for x in _flat(job.inputs, split))
-    made = [(split.batch + x.shape[1:], x.dtype) for x in model_of(job, empty, device)]
+    models = model_of(job, tuple(x[:0] for x in flat), split.devices[0])
+    made = [(split.batch + x.shape[1:], x.dtype) for x in models]
     given = job.options.out
     if given is None:
         _check_memory(job.form, made)
         return [np.empty(shape, dtype) for shape, dtype in made]
-    fits = all(
+    fits = isinstance(given, tuple) and len(given) == len(made)
+    fits = fits and all(
         isinstance(x, np.ndarray) and x.shape == shape and x.dtype == dtype and x.flags.carray
         for x, (shape, dtype) in zip(given, made, strict=True)
     )
@@ -324,7 +360,7 @@ def _share_of_outputs(split, i, into):
 # ---- what is told of a call ----
 
 
-def _merged(infos, devices, split):
+def _merged(infos, split):
     """An SVDInfo of those of all shares, dicts or SVDInfos."""
     infos = [info if isinstance(info, dict) else info._asdict() for info in infos]
     first = infos[0]
@@ -332,9 +368,7 @@ def _merged(infos, devices, split):
         "method": min((x["method"] for x in infos), key=_core.METHODS.__getitem__),
         "seconds": {key: max(x["seconds"][key] for x in infos) for key in first["seconds"]},
     }
+    add = max if split.of_values else sum  # each part merges and refuses as the whole does
     for key in ("sweeps", "iterations", "iterations_saved", "rotations", "deflated", "refused"):
-        # the parts of a matrix refuse together
-        add = max if split.of_values and key == "refused" else sum
         fields[key] = add(x[key] for x in infos)
-    used = devices[: len(infos)]
-    return SVDInfo(device=",".join(f"cuda:{x}" for x in used), **fields)
+    return SVDInfo(device=",".join(f"cuda:{x}" for x in split.devices), **fields)

@@ -13,8 +13,8 @@ from . import _arrays, _call
 from ._several import model_of, share_of
 
 
-def shared(job, split, devices, team):
-    """What _several.shared returns: of each result an array for each device.
+def shared(job, split, team):
+    """The results, and what each share returned. A result is a list of an array for each device.
 
     Those of JAX are one array that is sharded over the devices, where all shares are of one size.
     Of a single matrix each device gets all values.
@@ -22,8 +22,10 @@ def shared(job, split, devices, team):
     library = _library_of(job.inputs)
     if job.options.out is not None:
         raise ValueError("out takes the results of one device, and device names several")
-    library.synchronize(job.place.device)
-    flat = [library.flat(x, split.batch, tuple(x.shape[-split.ends :])) for x in job.inputs]
+    devices, place = split.devices, job.place
+    with library.on(place.device):
+        flat = [library.flat(x, split.batch, tuple(x.shape[-split.ends :])) for x in job.inputs]
+    library.synchronize(place.device)
     form = job.form if job.options.compute_uv else job.form._replace(results=job.form.results[1:2])
     empty = tuple(np.empty((0, *x.shape[1:]), _numpy_dtype(x)) for x in flat)
     made = model_of(job, empty, devices[0])
@@ -45,6 +47,7 @@ def shared(job, split, devices, team):
     if split.of_values:
         at = len(columns) // 2  # of the values
         columns[at] = [library.joined(columns[at], device) for device in devices]
+        columns = [[x.reshape(split.batch + tuple(x.shape)) for x in arrays] for arrays in columns]
     results = tuple(library.together(split, columns, at, devices) for at in range(len(columns)))
     return results, outcomes
 
@@ -98,11 +101,11 @@ class _Library:
     """What differs between the libraries. space: the module."""
 
     def __init__(self, space):
-        self.space = space
+        self.space = self.arrays = space
 
     def flat(self, x, batch, own):
         """x with one leading dimension. batch: all of them. own: the shape of one matrix."""
-        return self.space.broadcast_to(x, batch + own).reshape(math.prod(batch), *own)
+        return self.arrays.broadcast_to(x, batch + own).reshape(math.prod(batch), *own)
 
     def outputs(self, shapes, device):
         """New arrays for results, from the library's own memory: it keeps that for later calls."""
@@ -152,14 +155,15 @@ class _CuPy(_Library):
 
 
 class _JAX(_Library):
+    def __init__(self, space):
+        super().__init__(space)
+        self.arrays = space.numpy
+
     def on(self, device):
         return contextlib.nullcontext()
 
     def synchronize(self, device):
         """Work of JAX on an array is waited for where it is read."""
-
-    def flat(self, x, batch, own):
-        return self.space.numpy.broadcast_to(x, batch + own).reshape(math.prod(batch), *own)
 
     def moved(self, x, device):
         return self.space.device_put(x, self._device(device))
@@ -168,17 +172,17 @@ class _JAX(_Library):
         return None  # its arrays are read-only
 
     def joined(self, parts, device):
-        return self.space.numpy.concatenate([self.moved(x, device) for x in parts])
+        return self.arrays.concatenate([self.moved(x, device) for x in parts])
 
     def together(self, split, columns, at, devices):
         sizes = {end - begin for begin, end in itertools.pairwise(split.bounds)}
-        if len(sizes) > 1 or len(split.batch) > 1:
+        if len(sizes) > 1 or (len(split.batch) > 1 and not split.of_values):
             return list(columns[at])
         sharding = self.space.sharding
         mesh = sharding.Mesh(np.array([self._device(x) for x in devices]), ("devices",))
         spec, axis = (), None
         if not split.of_values or at != len(columns) // 2:
-            axis = 1 if split.of_values and at == 0 else 0
+            axis = len(split.batch) + (1 if at == 0 else 0) if split.of_values else 0
             spec = (None,) * axis + ("devices",)
         shape = list(columns[at][0].shape)
         if axis is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
@@ -26,13 +27,16 @@ class Team:
 
     def __init__(self, size, progress, begins):
         self._progress, self._begins = progress, begins
+        self._process = os.getpid()
         self._done = [0.0] * size
         self._failures = [None] * size
         self._outcomes = [None] * size
+        self._ended = [threading.Event() for _ in range(size)]
         self._last = size - 1  # shares after this one stop
         self._given = [None] * size  # the numbers that are to be added up
-        self._all_here = threading.Barrier(size)
-        self._lock = threading.Lock()
+        self._change = threading.Condition()  # of what follows
+        self._arrived = self._meetings = 0
+        self._over = False  # a share has ended: the others cannot meet it any more
         self.seconds = [0.0] * size
 
     def run(self, work):
@@ -41,20 +45,19 @@ class Team:
             threading.Thread(target=self._run, args=(i, work), daemon=True)
             for i in range(1, len(self._done))
         ]
+        started = 0
         try:
             for thread in threads:
                 thread.start()
+                started += 1
             self._run(0, work)
         except BaseException as error:
             self._fail(0, error)
-        for thread in threads:
-            while thread.is_alive():
-                try:
-                    thread.join(_LOOK)
-                    self._tell()
-                except BaseException as error:  # Ctrl-C, or progress raised
-                    self._fail(0, error)
-        for i, failure in enumerate(self._failures):
+        # the thread of an interrupted join() may count as ended while it runs
+        for ended in self._ended[1 : started + 1]:
+            self._wait(ended)
+        failures, self._failures = self._failures, []
+        for i, failure in enumerate(failures):
             if failure is not None:
                 raise self._named(i, failure)
         return self._outcomes
@@ -74,23 +77,41 @@ class Team:
     def sum(self, i):
         """What adds the numbers of share i and of all others up, in the order of the shares.
 
-        Each share adds up its part of the numbers, in the first one's memory.
+        Each share adds up its part of the numbers, in a copy of those of the first.
         """
 
         def add(view):
-            own = self._given[i] = np.frombuffer(view)
-            self._all_here.wait()
+            own = np.frombuffer(view)
+            self._given[i] = own.copy()
+            self._meet()
             total, *others = self._given
+            if any(other.size != own.size for other in self._given):
+                raise RuntimeError("the parts of a call do not go together")
             size = len(self._given)
             part = slice(own.size * i // size, own.size * (i + 1) // size)
             for other in others:
                 total[part] += other[part]
-            self._all_here.wait()
-            if i > 0:
-                own[:] = total
-            self._all_here.wait()  # the first one's memory is read until here
+            self._meet()
+            own[:] = total
 
         return add
+
+    def _meet(self):
+        """Waits for all shares."""
+        with self._change:
+            meeting = self._meetings
+            self._arrived += 1
+            if self._arrived == len(self._done):
+                self._arrived = 0
+                self._meetings += 1
+                self._change.notify_all()
+            while self._meetings == meeting and not self._over:
+                self._change.wait()
+            if self._meetings > meeting:
+                return
+        if any(self._failures):
+            raise _Stopped
+        raise RuntimeError("a part of a call has ended while others waited for it")
 
     def _run(self, i, work):
         begin = time.monotonic()
@@ -98,21 +119,46 @@ class Team:
             self._outcomes[i] = work(i)
         except BaseException as error:
             self._fail(i, error)
-        self.seconds[i] = time.monotonic() - begin
+        finally:
+            self.seconds[i] = time.monotonic() - begin
+            self._end()
+            self._ended[i].set()
+
+    def _end(self):
+        with self._change:
+            self._over = True
+            self._change.notify_all()
+
+    def _wait(self, ended):
+        """Waits until a share has ended, also after Ctrl-C, and tells how far all are."""
+        while not ended.is_set():
+            try:
+                ended.wait(_LOOK)
+                self._tell()
+            except BaseException as error:  # Ctrl-C, or progress raised
+                self._fail(0, error)
+            if os.getpid() != self._process:
+                raise RuntimeError(
+                    "progress has forked the process: the child cannot finish the call, only "
+                    "start another"
+                )
 
     def _fail(self, i, error):
-        if isinstance(error, (_Stopped, threading.BrokenBarrierError)):
-            return
-        # a matrix before this one may be wrong too, and is the one to be named
-        waits = self._begins is not None and isinstance(error, ValueError)
-        with self._lock:
+        if not isinstance(error, _Stopped):
+            # a matrix before this one may be wrong too, and is the one to be named
+            waits = self._begins is not None and isinstance(error, ValueError)
             self._failures[i] = self._failures[i] or error
             self._last = min(self._last, i if waits else -1)
-        self._all_here.abort()
+        self._end()
 
     def _tell(self):
-        if self._progress is not None and self._last >= 0:
+        if self._progress is None or self._last < 0:
+            return
+        try:
             self._progress(sum(self._done) / len(self._done))
+        except BaseException:
+            self._last = -1
+            raise
 
     def _named(self, i, error):
         """The error with the number of the matrix in the whole batch."""

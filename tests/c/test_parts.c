@@ -247,6 +247,10 @@ test_refusals(void)
     check_refused(&w, (tsvd_part){1, 0, 21, NULL, NULL}, TSVD_ERR_ARGUMENT, "no part of");
     check_refused(&w, (tsvd_part){1, INT64_MAX, 1, NULL, NULL}, TSVD_ERR_ARGUMENT, "no part of");
     check_refused(&w, (tsvd_part){1, 0, 20, leave, NULL}, TSVD_OK, "only one part");
+    w.k = 0;
+    check_refused(&w, (tsvd_part){1, 0, 20, leave, NULL}, TSVD_ERR_ARGUMENT, "must have a value");
+    check_refused(&w, (tsvd_part){1, 0, 20, NULL, NULL}, TSVD_OK, "no value");
+    w.k = 10;
     check_refused(&w, (tsvd_part){1, 0, 20, stop, NULL}, TSVD_ERR_INTERRUPTED, "stopped");
     free_work(&w);
 }

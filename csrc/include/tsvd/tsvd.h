@@ -414,15 +414,16 @@ TSVD_API const char *tsvd_method_name(tsvd_method method);
 
 /* A call that makes some of the results of a larger one.  Several devices or processes share out
    the matrices of a batch so, or the values of a matrix, each with its first and count in
-   tsvd_options.  All choose methods as the larger call would. */
+   tsvd_options.  All take the road that the larger call would, but for AUTO on the CPU, which asks
+   each part whether TWISTED pays: with sum() they go one way, without it name the method. */
 typedef struct tsvd_part {
     int64_t matrices;     /* in the batch of the larger call; not a batch: 1 */
     int64_t first, count; /* the values of the larger call, those of this one among them */
     /* For a single matrix; NULL: each part decides by itself where values turn out to be hard.  Or
        a function that adds x [count] up over all parts, entry by entry, and waits for them.  The
-       calling threads of all parts call it in the same order, with the same count; one that has no
-       value does not.  An answer other than 0 stops the call with TSVD_ERR_INTERRUPTED, which is
-       due where another part has failed. */
+       calling threads of all parts call it in the same order, with the same count.  So each part
+       must have a value, and all parts of a dense matrix the same kind of device.  An answer other
+       than 0 stops the call with TSVD_ERR_INTERRUPTED, due where another part has failed. */
     int (*sum)(void *sum_arg, double *x, int64_t count);
     void *sum_arg; /* handed to sum() */
 } tsvd_part;
@@ -457,7 +458,8 @@ typedef struct tsvd_options {
        start threads anew.  No exception and no longjmp() may leave the function. */
     int (*check)(void *check_arg, double done);
     void *check_arg;       /* handed to check() */
-    const tsvd_part *part; /* NULL, the default: the call is whole */
+    const tsvd_part *part; /* NULL, the default: the call is whole.  It must live as long as what is
+                              prepared with it */
 } tsvd_options;
 
 /* Makes options with the default of every field.  size: sizeof(tsvd_options); no more bytes are
