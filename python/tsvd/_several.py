@@ -60,6 +60,7 @@ class Job(NamedTuple):
     options: _core.Options
     place: _arrays.Place
     parts: bool  # whether the values of a single matrix can be shared out
+    interval: tuple[float, float] | None = None  # of select="v"
 
 
 def svd(kind, compute, inputs, options, select, select_range, device, stream, out):
@@ -88,12 +89,10 @@ def svd(kind, compute, inputs, options, select, select_range, device, stream, ou
             return alone()  # which counts by the reduction that it needs in any case
         compute, options = kind.within(compute, inputs, options, interval, place)
     parts = options.method in _TAKE_PARTS and (options.compute_uv or not dense)
-    made = _shared(Job(form, compute, inputs, options, place, parts), devices)
+    made = _shared(Job(form, compute, inputs, options, place, parts, interval), devices)
     if made is None:
         return alone()
     result, outcomes, split = made
-    if interval is not None and place.device < 0:
-        keep_within(result[len(result) // 2], *interval)
     if not options.compute_uv:
         (result,) = result
     else:
@@ -146,6 +145,8 @@ class Split(NamedTuple):
 
 def _shared(job, devices):
     """The results of a job, what each share returned, and the split; None: it is not worth it."""
+    if job.place.device >= 0 and job.options.out is not None:
+        raise ValueError("out takes the results of one device, and device names several")
     split = _split(job, devices)
     if split is None:
         return None
@@ -181,6 +182,8 @@ def _shared_on_host(job, split, team):
     if split.of_values:  # neighbours of two parts may have crossed by an ulp, as those of one
         values = into[len(into) // 2]
         np.minimum.accumulate(values, axis=-1, out=values)
+        if job.interval is not None:
+            keep_within(values, *job.interval)
     if job.place.given is not None:
         outs = job.place.given
     elif job.place.wrap is not None:

@@ -20,8 +20,6 @@ def shared(job, split, team):
     Of a single matrix each device gets all values.
     """
     library = _library_of(job.inputs)
-    if job.options.out is not None:
-        raise ValueError("out takes the results of one device, and device names several")
     devices, place = split.devices, job.place
     with library.on(place.device):
         flat = [library.flat(x, split.batch, tuple(x.shape[-split.ends :])) for x in job.inputs]

@@ -47,14 +47,15 @@ class SVDResult(NamedTuple):
 
 
 class SVDInfo(NamedTuple):
-    """How a result was computed. Counts are sums over the batch.
+    """How a result was computed. Counts are sums over the batch, seconds the most of a device.
 
     Attributes
     ----------
     method : str
         The method that ran, never "auto".
     device : str
-        The device that it ran on, as the argument ``device`` of `tsvd.svd`.
+        The device that it ran on, as the argument ``device`` of `tsvd.svd`; of several
+        "cuda:0,cuda:1".
     sweeps : int
         Passes over the matrix or a part of it; "givens": half sweeps,
         with two for each sweep of QR that takes the rest; "jacobi": sweeps over

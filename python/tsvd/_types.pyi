@@ -29,6 +29,7 @@ Method: TypeAlias = Literal["auto", "dc", "qr", "givens", "bisect", "twisted"]
 DenseMethod: TypeAlias = Method | Literal["jacobi"]
 # "cuda:1" and the like are strings of their own.
 Device: TypeAlias = Literal["cpu", "cuda"] | str | int
+Devices: TypeAlias = Device | list[str] | list[int] | tuple[str | int, ...]
 Knob: TypeAlias = Literal["blocks", "block_threads", "split", "fallback", "stages"]
 
 class Common(TypedDict, total=False):
@@ -38,7 +39,7 @@ class Common(TypedDict, total=False):
     max_sweeps: int | None
     select: Select
     select_range: tuple[float, float] | None
-    device: Device | None
+    device: Devices | None
     stream: Any
     check_finite: bool
     threads: int | None
