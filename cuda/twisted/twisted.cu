@@ -428,8 +428,9 @@ static struct bytes
 twisted_bytes(const struct svd_plan *plan)
 {
     const int64_t n = plan->reported.n;
-    const int64_t k =
-        plan->reported.count > 0 ? plan->reported.count : 1; /* a range may hold nothing */
+    /* a range may hold nothing */
+    const int64_t k = plan->reported.count > 0 ? plan->reported.count : 1;
+    const int64_t whole_k = plan->problem->whole_k > k ? plan->problem->whole_k : k;
     const struct bytes values = plan->backend->values->bytes(plan);
     struct bytes bytes = {sizeof(struct cuda_twisted), 0};
     struct cuda_twisted run;
@@ -437,7 +438,7 @@ twisted_bytes(const struct svd_plan *plan)
     memset(&run, 0, sizeof(run));
     run.device.n = n;
     run.device.k = k;
-    run.device.whole_k = plan->problem->whole_k;
+    run.device.whole_k = whole_k;
     /* the vectors of a matrix may be in flight while those of the next one are made */
     bytes.device = bytes_of(2 * n, bytes_of(k, sizeof(real)));
     bytes.device = bytes_of(plan->reported.chunk < plan->reported.matrices ? 2 : 1, bytes.device);
@@ -445,7 +446,7 @@ twisted_bytes(const struct svd_plan *plan)
     if (plan->problem->call.options->part != NULL) { /* what probes add up */
         bytes.host = bytes_add(bytes.host, bytes_of(n, PROBE_COLUMNS * sizeof(double)));
     }
-    if (plan->problem->method == NULL && !few_wanted(n, plan->problem->whole_k)) {
+    if (plan->problem->method == NULL && !few_wanted(n, whole_k)) {
         /* it may leave the matrix to divide and conquer */
         bytes = bytes_most(bytes, bytes_sum(plan->backend->dc->bytes(plan),
                                             plan->backend->vectors->begin_bytes(plan)));
