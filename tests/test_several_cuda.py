@@ -179,7 +179,7 @@ def test_results_lie_on_their_devices(library):
 
 
 def test_small_work_stays_where_the_arrays_lie(library, monkeypatch):
-    for name in ("_BATCH_LEAST", "_VECTORS_LEAST"):
+    for name in ("_BATCH_LEAST", "_VECTORS_LEAST", "_VALUES_LEAST"):
         monkeypatch.setattr(_several, name, 1 << 60)
     d, e = bidiagonal("chi", 50, np.random.default_rng(0))
     for device in ([0, 1], [0]):

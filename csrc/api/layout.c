@@ -218,8 +218,8 @@ row_stride(const tsvd_handle *handle, const tsvd_array *left, int64_t n)
     const int last = left->ndim - 1;
 
     return handle->cuda != NULL && left->space == TSVD_HOST && last == 1 && n >= ROWS_APART_ORDER &&
-                   left->strides[last] == size && left->strides[0] % size == 0 &&
-                   left->strides[0] / size >= left->shape[last]
+                   left->shape[last] > 0 && left->strides[last] == size &&
+                   left->strides[0] % size == 0 && left->strides[0] / size >= left->shape[last]
                ? left->strides[0] / size
                : 0;
 }

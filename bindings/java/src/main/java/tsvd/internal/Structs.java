@@ -34,7 +34,7 @@ public final class Structs {
     public static final Layout OPTIONS = new Layout("tsvd_options").longs("size")
             .ints("method", "lower").longs("first", "count", "eps", "max_sweeps")
             .ints("check_finite").longs("givens_blocks", "givens_threads")
-            .ints("givens_split", "fallback", "dense_stages").longs("check", "check_arg", "part");
+            .ints("givens_split", "fallback", "dense_stages").longs("check", "check_arg");
 
     /** What was done. */
     public static final Layout INFO = new Layout("tsvd_info").longs("size").ints("method")
