@@ -34,6 +34,10 @@ class Case:
     on_host: bool = False
 
     @property
+    def shape(self):
+        return (*((self.matrices,) if self.matrices else ()), self.n, self.n)
+
+    @property
     def what(self):
         what = f"n = {self.n:,}"
         if self.matrices:
@@ -69,12 +73,11 @@ def _devices():
 def _input(case):
     rng = np.random.default_rng(case.n)
     if case.dense:
-        shape = (*((case.matrices,) if case.matrices else ()), case.n, case.n)
-        return (dense.gaussian(case.n, shape, "float64"),)
-    shape = (case.matrices, case.n) if case.matrices else (case.n,)
-    degrees = np.arange(2 * case.n, 0, -1)
-    d = np.sqrt(rng.chisquare(degrees[::2], shape))
-    return d, np.sqrt(rng.chisquare(degrees[1:-1:2], (*shape[:-1], case.n - 1)))
+        return (dense.gaussian(case.n, case.shape, "float64"),)
+    *batch, _, n = case.shape
+    degrees = np.arange(2 * n, 0, -1)
+    d = np.sqrt(rng.chisquare(degrees[::2], (*batch, n)))
+    return d, np.sqrt(rng.chisquare(degrees[1:-1:2], (*batch, n - 1)))
 
 
 def _measure(run, case):
@@ -87,8 +90,7 @@ def _measure(run, case):
     tsvd.trim()
     svd = linalg.svd if case.dense else tsvd.svd
     arrays = _input(case)
-    shape = (*((case.matrices,) if case.matrices else ()), case.n, case.n)
-    shapes = (shape, shape[:-1], shape)
+    shapes = (case.shape, case.shape[:-1], case.shape)
     if case.on_host:
         out = tuple(map(np.zeros, shapes))
         calls = {"one": lambda: svd(*arrays, device=0, out=out)}
@@ -102,12 +104,11 @@ def _measure(run, case):
             torch.cuda.synchronize()
 
         calls = {"one": one, "one_given": lambda: one(out=out)}
-        if math.prod(shape) > GIVEN_MOST // (4 if case.dense else 1):
+        if math.prod(case.shape) > GIVEN_MOST // (4 if case.dense else 1):
             del calls["one_given"], out
         calls["all"] = lambda: svd(*tensors, device="cuda:*")
     times = alternated(calls, SECONDS, least=2 if case.dense and case.n > 10_000 else 5)
-    record = {"what": case.what} | {name: median(seconds) for name, seconds in times.items()}
-    return record | {f"{name}_seconds": seconds for name, seconds in times.items()}
+    return record(case, times)
 
 
 def _bars(run):
@@ -120,17 +121,24 @@ def _bars(run):
     ]
 
 
-GROUP = Group(
-    files={"cuda": "several"},
-    parts=[
-        Part(
-            "cases",
-            lambda run: CASES,
-            _measure,
-            "what:<44 one:s all:s one/all:.2f",
-            head="medians",
-        )
-    ],
-    bars=_bars,
-    contents=lambda run: {"device": run.device, "devices": len(_devices())},
-)
+# ---- also for other ways to take several devices ----
+
+
+def record(case, times):
+    """Medians, and all timings, of one device and of all."""
+    medians = {name: median(seconds) for name, seconds in times.items()}
+    return {"what": case.what} | medians | {f"{name}_seconds": x for name, x in times.items()}
+
+
+def group(file, cases, measure, bars, devices):
+    """devices(): those that share a call."""
+    columns = "what:<44 one:s all:s one/all:.2f"
+    return Group(
+        files={"cuda": file},
+        parts=[Part("cases", lambda run: cases, measure, columns, head="medians")],
+        bars=bars,
+        contents=lambda run: {"device": run.device, "devices": len(devices())},
+    )
+
+
+GROUP = group("several", CASES, _measure, _bars, _devices)

@@ -4,10 +4,8 @@ The batch lies on the devices, and so do the results. One device has the whole b
 """
 
 from dataclasses import dataclass
-from statistics import median
 
-from benchmarks import bars, dense
-from benchmarks.group import Group, Part
+from benchmarks import bars, dense, several
 from benchmarks.timing import interleaved
 
 LEAST = 1.8  # the time of one device over that of two
@@ -58,8 +56,7 @@ def _measure(run, case):
         for name, place in (("one", devices[0]), ("all", sharding))
     }
     times = interleaved(calls, run.repeats)
-    record = {"what": case.what} | {name: median(seconds) for name, seconds in times.items()}
-    return record | {f"{name}_seconds": seconds for name, seconds in times.items()}
+    return several.record(case, times)
 
 
 def _bars(run):
@@ -69,17 +66,4 @@ def _bars(run):
     ]
 
 
-GROUP = Group(
-    files={"cuda": "sharded"},
-    parts=[
-        Part(
-            "cases",
-            lambda run: CASES,
-            _measure,
-            "what:<44 one:s all:s one/all:.2f",
-            head="medians",
-        )
-    ],
-    bars=_bars,
-    contents=lambda run: {"device": run.device, "devices": len(_devices())},
-)
+GROUP = several.group("sharded", CASES, _measure, _bars, _devices)

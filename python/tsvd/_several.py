@@ -67,16 +67,14 @@ def svd(kind, compute, inputs, options, select, select_range, device, stream, ou
     """What `_call.svd` does, on several devices."""
     devices = _devices_of(device, stream)
     asked = (kind, compute, inputs, options, select, select_range)
-    form = kind.form
+    form, given = kind.form, out
 
     def alone():
         """By the first device, or that where the arrays lie."""
-        if place.device < 0:
-            return _call.run(*asked, devices[0], None, given)
-        result = _call.run(*asked, None, None, given)
-        return _as_lists(form, inputs, options, result)
+        on_host = place.device < 0
+        result = _call.run(*asked, devices[0] if on_host else None, None, given)
+        return result if on_host else _as_lists(form, inputs, options, result)
 
-    given = out
     if out is not None and not options.compute_uv:
         form, out = form._replace(results=(form.results[1],)), (out,)
     inputs, options, place = _call.arranged(form, inputs, options, None, None, out)
@@ -265,11 +263,11 @@ def _learn(split, seconds):
     devices = split.devices
     if split.of_values or min(seconds) < _LONG or _are_alike(devices):
         return
-    speeds = _speeds(devices)
     work = [end - begin for begin, end in itertools.pairwise(split.bounds)]
-    shown = [x / y for x, y in zip(work, seconds, strict=True)]
-    for device, old, new in zip(devices, speeds, shown, strict=True):
-        factor = new / sum(shown) / (old / sum(speeds))
+    before = np.array(_speeds(devices))
+    shown = np.divide(work, seconds)
+    factors = (shown / shown.sum() / (before / before.sum())).tolist()
+    for device, factor in zip(devices, factors, strict=True):
         _corrections[device] = _corrections.get(device, 1.0) * math.sqrt(factor)
 
 

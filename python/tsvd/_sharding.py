@@ -53,9 +53,7 @@ def shared(job, split, team):
 def _outcome(job, place, result):
     """(the arrays, what else a share returns)."""
     rest = ()
-    if job.form is _arrays.INVERSE:
-        result, *rest = result
-    elif job.options.full_output:
+    if job.form is _arrays.INVERSE or job.options.full_output:
         result, *rest = result
     if not isinstance(result, tuple):
         result = (result,)
