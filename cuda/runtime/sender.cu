@@ -8,6 +8,9 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 
 #include "runtime/context.h"
 #include "runtime/failure.h"
@@ -67,6 +70,36 @@ struct copy_job {
     const char *from; /* the same bytes in pinned memory, row after row */
 };
 
+/* memcpy() for results that nobody reads soon.  It writes them past the cache.  So the memory need
+   not be read first, which takes a third of its time. */
+static void
+copy_past_cache(char *to, const char *from, size_t bytes)
+{
+#if defined(__x86_64__)
+    enum { LINE = 64, WORDS = LINE / (int)sizeof(__m128i), SHORT = 64 * LINE };
+    const size_t before = -(uintptr_t)to % LINE;
+
+    if (bytes >= SHORT) {
+        memcpy(to, from, before);
+        to += before;
+        from += before;
+        bytes -= before;
+        for (; bytes >= LINE; bytes -= LINE, to += LINE, from += LINE) {
+            __m128i word[WORDS];
+
+            for (int i = 0; i < WORDS; i++) {
+                word[i] = _mm_loadu_si128((const __m128i *)from + i);
+            }
+            for (int i = 0; i < WORDS; i++) {
+                _mm_stream_si128((__m128i *)to + i, word[i]);
+            }
+        }
+        _mm_sfence(); /* before another thread is told that they are there */
+    }
+#endif
+    memcpy(to, from, bytes);
+}
+
 static tsvd_status
 copy_part(void *arg, int worker, int64_t index)
 {
@@ -81,7 +114,7 @@ copy_part(void *arg, int worker, int64_t index)
         const size_t row = at / p->width, column = at % p->width, left = p->width - column;
         const size_t count = left < end - at ? left : end - at;
 
-        memcpy(p->to + row * p->to_pitch + column, job->from + at, count);
+        copy_past_cache(p->to + row * p->to_pitch + column, job->from + at, count);
         at += count;
     }
     return TSVD_OK;
