@@ -296,6 +296,40 @@ def test_names_of_devices():
         linalg.bidiagonalize(dense(3, 3), device=[0, 1])
 
 
+class OnGPU:
+    """An array that says that it lies on a GPU, and has no entries."""
+
+    shape, ndim, dtype = (3, 3), 2, np.dtype(float)
+
+    def __dlpack_device__(self):
+        return 2, 0
+
+    def __dlpack__(self, **options):
+        raise AssertionError("read")
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        linalg.pinv,
+        linalg.pinvh,
+        linalg.polar,
+        linalg.orth,
+        linalg.null_space,
+        linalg.matrix_rank,
+        linalg.cond,
+        lambda a, **options: linalg.low_rank(a, rank=1, **options),
+        lambda a, **options: linalg.lstsq(a, a, **options),
+        lambda a, **options: linalg.orthogonal_procrustes(a, a, **options),
+        lambda a, **options: linalg.subspace_angles(a, a, **options),
+        lambda a, **options: linalg.matrix_norm(a, ord=2, **options),
+    ],
+)
+def test_functions_that_take_several_devices_for_the_host_alone(function):
+    with pytest.raises(TypeError, match="several devices for arrays of the host"):
+        function(OnGPU(), device=[0, 1])
+
+
 def test_progress(several):
     told = []
     linalg.svd(dense(3000, 40, 40), device=several(3), progress=told.append)

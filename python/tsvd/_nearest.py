@@ -64,7 +64,7 @@ def polar(a, side="right", *, device=None, threads=None):
            [ 1.,  0.]]), array([[3., 0.],
            [0., 2.]]))
     """
-    a, space, wrap = _space.given("a", a)
+    a, space, wrap = _space.given("a", a, device)
     options = {"device": device, "threads": threads}
     U, P, _ = polar_and_svd(space, _space.matrices("a", a), side, options)
     return wrap(U), wrap(P)
@@ -145,7 +145,7 @@ def orthogonal_procrustes(A, B, check_finite=True, *, device=None, threads=None)
     >>> bool(np.isclose(scale, 7))
     True
     """
-    (A, space, wrap), (B, _, _) = _space.given_both("A", A, "B", B)
+    (A, space, wrap), (B, _, _) = _space.given_both("A", A, "B", B, device)
     A, B = _space.matrices("A", A), _space.matrices("B", B)
     if A.shape[-2:] != B.shape[-2:]:
         raise LinAlgError(
@@ -227,7 +227,7 @@ def low_rank(a, rank=None, *, rtol=None, energy=None, device=None, threads=None)
     """
     if (rank is None) + (rtol is None) + (energy is None) != 2:
         raise ValueError("give exactly one of rank, rtol and energy")
-    a, space, wrap = _space.given("a", a)
+    a, space, wrap = _space.given("a", a, device)
     a, powers = _space.scaled(space, _space.matrices("a", a))
     counts = None if rank is None else _ranks(rank, a)
     if 0 in a.shape:

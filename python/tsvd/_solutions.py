@@ -94,7 +94,7 @@ def pinv(
         lazy = _lazy.functions(hermitian=hermitian, atol=atol, return_rank=return_rank)
         rcond = rtol if rcond is None and rtol is not _UNSET else rcond
         return lazy.linalg_pinv(a, rcond, check_finite=check_finite, device=device, threads=threads)
-    a, space, wrap = _space.given("a", a)
+    a, space, wrap = _space.given("a", a, device)
     a = _space.matrices("a", a)
     name, rcond = ("rtol", rtol) if rcond is None and rtol is not _UNSET else ("rcond", rcond)
     options = {"check_finite": check_finite, "device": device, "threads": threads}
@@ -176,7 +176,7 @@ def pinvh(
     """
     _refuse_negative("atol", atol)
     _refuse_negative("rtol", rtol)
-    a, space, wrap = _space.given("a", a)
+    a, space, wrap = _space.given("a", a, device)
     a = _space.matrices("a", a)
     if a.shape[-1] != a.shape[-2]:
         raise LinAlgError("Last 2 dimensions of the array must be square")
@@ -301,7 +301,7 @@ def lstsq(a, b, rcond=None, *, device=None, threads=None):
     """
     if _lazy.is_lazy(a):
         return _lazy.functions().linalg_lstsq(a, b, rcond, device=device, threads=threads)
-    (a, space, _), (b, _, wrap) = _space.given_both("a", a, "b", b)
+    (a, space, _), (b, _, wrap) = _space.given_both("a", a, "b", b, device)
     vector = b.ndim == 1
     b = b[:, None] if vector else b
     if a.ndim < 2 or b.ndim != a.ndim or a.shape[:-1] != b.shape[:-1]:

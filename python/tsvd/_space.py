@@ -11,7 +11,7 @@ import numpy as np
 from numpy.linalg import LinAlgError
 
 from . import _arrays
-from ._devices import number_of
+from ._devices import is_several, number_of
 
 EPS = {name: float(np.finfo(name).eps) for name in ("float32", "float64")}
 EPS |= {"complex64": EPS["float32"], "complex128": EPS["float64"]}
@@ -33,9 +33,14 @@ class Given(NamedTuple):
     wrap: Any  # makes a result of the caller's own kind
 
 
-def given(name, x):
-    """Also refuses what must not be taken for an array of numbers."""
-    _arrays.place_of(_arrays.DENSE, name, x)
+def given(name, x, device=None):
+    """Also refuses what must not be taken for numbers, and several devices for one on a GPU."""
+    place = _arrays.place_of(_arrays.DENSE, name, x)
+    if place is not None and place >= 0 and device is not None and is_several(device):
+        raise TypeError(
+            f"{name} lies on a GPU, and this function takes several devices for arrays of the host "
+            "only; svd, svdvals and inv of tsvd.linalg take both"
+        )
     if isinstance(x, np.ndarray) and type(x) is not np.ndarray:
         return Given(np.asarray(x), np, x.__array_wrap__)
     library = _arrays.library_of(x)
@@ -52,9 +57,9 @@ def _same(x):
     return x
 
 
-def given_both(a_name, a, b_name, b):
+def given_both(a_name, a, b_name, b, device):
     """Two arrays of one library."""
-    a, b = given(a_name, a), given(b_name, b)
+    a, b = given(a_name, a, device), given(b_name, b, device)
     if a.space is not b.space:
         raise TypeError(
             f"{a_name} is an array of {a.space.__name__}, and {b_name} of {b.space.__name__}: "

@@ -65,7 +65,7 @@ def orth(A, rcond=None, *, device=None, threads=None):
            [2.],
            [2.]])
     """
-    A, space, wrap = _space.given("A", A)
+    A, space, wrap = _space.given("A", A, device)
     A = _space.matrices("A", A)
     return wrap(_range(space, A, rcond, {"device": device, "threads": threads}))
 
@@ -135,7 +135,7 @@ def null_space(
     >>> Z.shape, np.allclose(A @ Z, 0)
     ((3, 2), True)
     """
-    A, space, wrap = _space.given("A", A)
+    A, space, wrap = _space.given("A", A, device)
     A, _ = _space.scaled(space, _space.matrices("A", A))
     options = {"check_finite": check_finite, "device": device, "threads": threads}
     m, n = A.shape[-2:]
@@ -214,7 +214,7 @@ def subspace_angles(A, B, *, device=None, threads=None):
     >>> np.isclose(linalg.subspace_angles(a, b), 1e-9, rtol=1e-6, atol=0)
     array([ True])
     """
-    (A, space, _), (B, _, _) = _space.given_both("A", A, "B", B)
+    (A, space, _), (B, _, _) = _space.given_both("A", A, "B", B, device)
     A, B = _space.matrices("A", A), _space.matrices("B", B)
     if A.shape[-2] != B.shape[-2]:
         raise LinAlgError(

@@ -57,7 +57,7 @@ def matrix_rank(A, tol=None, hermitian=False, *, rtol=None, device=None, threads
     """
     if tol is not None and rtol is not None:
         raise ValueError("`tol` and `rtol` can't be both set.")
-    A, space, _ = _space.given("A", A)
+    A, space, _ = _space.given("A", A, device)
     if A.ndim < 2:
         check_options(device, threads)
         rank = (A != 0).any().sum()
@@ -108,7 +108,7 @@ def cond(x, p=None, *, device=None, threads=None):
     >>> print(linalg.cond([[3.0, 0.0], [0.0, 2.0]]))
     1.5
     """
-    x, space, _ = _space.given("x", x)
+    x, space, _ = _space.given("x", x, device)
     if math.prod(x.shape[-2:]) == 0:
         raise LinAlgError("cond is not defined on empty arrays")
     with np.errstate(all="ignore"):
@@ -181,7 +181,7 @@ def norm(x, ord=None, axis=None, keepdims=False, *, device=None, threads=None):
     >>> print(linalg.norm([[3.0, 0.0], [0.0, 2.0]], "nuc"))
     5.0
     """
-    x, space, _ = _space.given("x", x)
+    x, space, _ = _space.given("x", x, device)
     axes = axis if axis is not None else (-2, -1) if x.ndim == 2 else ()
     of_values = isinstance(axes, tuple) and len(axes) == 2 and _is_of_values(ord)
     if not of_values or 0 in x.shape:
