@@ -5,6 +5,8 @@ which takes no memory for results.
 """
 
 import math
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from statistics import median
 
@@ -32,6 +34,7 @@ class Case:
     matrices: int = 0
     dense: bool = False
     on_host: bool = False
+    vectors: bool = True
 
     @property
     def shape(self):
@@ -44,6 +47,7 @@ class Case:
             what = f"{self.matrices:,} matrices, {what}"
         return (
             f"{what}{', dense' * self.dense}, {'into host arrays' if self.on_host else 'on device'}"
+            f"{', values' * (not self.vectors)}"
         )
 
 
@@ -61,7 +65,11 @@ CASES = (
     Case(8192, DENSE[16384], dense=True),
     Case(16384, DENSE[16384], dense=True),
     Case(32768, DENSE[32768], dense=True),
+    Case(16384, DENSE[16384], dense=True, vectors=False),
+    Case(32768, DENSE[32768], dense=True, vectors=False),
 )
+LARGER = (Case(73728, {}, dense=True, on_host=True),)  # than the memory of one GPU
+SLAB = 1024  # rows of a large matrix that are made at once
 
 
 def _devices():
@@ -88,7 +96,8 @@ def _measure(run, case):
 
     torch.cuda.empty_cache()
     tsvd.trim()
-    svd = linalg.svd if case.dense else tsvd.svd
+    space = linalg if case.dense else tsvd
+    svd = space.svd if case.vectors else space.svdvals
     arrays = _input(case)
     shapes = (case.shape, case.shape[:-1], case.shape)
     if case.on_host:
@@ -104,11 +113,49 @@ def _measure(run, case):
             torch.cuda.synchronize()
 
         calls = {"one": one, "one_given": lambda: one(out=out)}
-        if math.prod(case.shape) > GIVEN_MOST // (4 if case.dense else 1):
+        if not case.vectors or math.prod(case.shape) > GIVEN_MOST // (4 if case.dense else 1):
             del calls["one_given"], out
         calls["all"] = lambda: svd(*tensors, device="cuda:*")
     times = alternated(calls, SECONDS, least=2 if case.dense and case.n > 10_000 else 5)
     return record(case, times)
+
+
+def _uniform(n):
+    """A matrix with entries in [-1/2, 1/2)."""
+    A = np.empty((n, n))
+
+    def fill(first):
+        rows = A[first : first + SLAB]
+        np.random.Generator(np.random.SFC64(first)).random(out=rows)
+        np.subtract(rows, 0.5, out=rows)
+
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(fill, range(0, n, SLAB)))
+    return A
+
+
+def _measure_larger(run, case):
+    """The time of one call, and the largest residual of some triplets over the largest value."""
+    import torch
+
+    import tsvd
+    from tsvd import linalg
+
+    torch.cuda.empty_cache()
+    tsvd.trim()
+    A = _uniform(case.n)
+    record = {"what": case.what}
+    try:
+        linalg.svd(A, device=0)
+    except MemoryError as error:
+        record["one_error"] = str(error)
+    begin = time.perf_counter()
+    U, S, Vh = linalg.svd(A, device="cuda:*")
+    record["all"] = time.perf_counter() - begin
+    some = np.linspace(0, case.n - 1, 8).astype(int)
+    residual = A @ Vh[some].T - U[:, some] * S[some]
+    record["residual"] = float(np.linalg.norm(residual, axis=0).max() / S[0])
+    return record
 
 
 def _bars(run):
@@ -130,15 +177,18 @@ def record(case, times):
     return {"what": case.what} | medians | {f"{name}_seconds": x for name, x in times.items()}
 
 
-def group(file, cases, measure, bars, devices):
-    """devices(): those that share a call."""
+def group(file, cases, measure, bars, devices, others=()):
+    """devices(): those that share a call. others: parts after the cases."""
     columns = "what:<44 one:s all:s one/all:.2f"
     return Group(
         files={"cuda": file},
-        parts=[Part("cases", lambda run: cases, measure, columns, head="medians")],
+        parts=[Part("cases", lambda run: cases, measure, columns, head="medians"), *others],
         bars=bars,
         contents=lambda run: {"device": run.device, "devices": len(devices())},
     )
 
 
-GROUP = group("several", CASES, _measure, _bars, _devices)
+_LARGER = Part(
+    "larger", lambda run: LARGER, _measure_larger, "what:<44 all:s residual:.1e", head="one call"
+)
+GROUP = group("several", CASES, _measure, _bars, _devices, [_LARGER])

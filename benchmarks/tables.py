@@ -413,6 +413,9 @@ def _several(content):
         target = targets.get(f"{case['what']}: one / all")
         ahead = f"{case['one'] / case['all']:.2f}×"
         yield _row(case["what"], *times, ahead, "" if target is None else f"{target:g}×")
+    for case in content.get("larger", ()):
+        one = "does not fit" if "one_error" in case else ""
+        yield _row(case["what"], one, "", _seconds(case["all"]), "", "")
 
 
 def _small(content):

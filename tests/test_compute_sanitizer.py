@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import tsvd
 from testing.processes import run
 from tsvd import _core
 
@@ -166,6 +167,17 @@ for dtype in (np.float64, np.float32, np.complex128, np.complex64):
     form = linalg.bidiagonalize(A[:70, :150], **two)
     form.apply_q(form.apply_q(A[:70, :3]), transposed=True)
 """,
+    "dense, two GPUs": """
+from tsvd import _several, linalg
+
+_several._VECTORS_LEAST = 1
+two = {"tuning": {"stages": 2}, "device": [0, 1]}
+for dtype in (np.float64, np.complex64):
+    for shape in ((600, 590), (300, 520)):
+        A = rng.standard_normal(shape).astype(dtype)
+        linalg.svd(A, full_matrices=False, **two)
+        linalg.svdvals(A, **two)
+""",
     "jacobi": """
 from tsvd import linalg
 
@@ -233,6 +245,7 @@ ENDLESS = {
     "dense, large": MESSAGES,
     "dense, out of shared memory": MESSAGES,
     "dense, two stages": "cells of a chase poll for messages (bidiagonalize/chase_systolic.cuh)",
+    "dense, two GPUs": "the same",
     "jacobi, from the fast method": MESSAGES,
     "values, many": "each round of counts would take minutes",
 }
@@ -247,6 +260,8 @@ BARRIERS = "4096"
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck", "synccheck"])
 def test_compute_sanitizer(tool, program):
+    if "two GPUs" in program and len(tsvd.devices()) < 3:  # the CPU is one
+        pytest.skip("needs two GPUs")
     command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
     if tool == "racecheck":
         if program in ENDLESS:

@@ -1,6 +1,11 @@
 """One call on two GPUs: the bits of one, arrays of the libraries, failures."""
 
+import _thread
 import contextlib
+import os
+import signal
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -86,18 +91,145 @@ def test_draws_have_the_bits_of_one_gpu():
         agree(one.method, tsvd.svd(d, e, device=BOTH, **options), expected)
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "complex128"])
+DTYPES = ["float64", "float32", "complex128", "complex64"]
+
+
+def dense(shape, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal(shape)
+    if np.dtype(dtype).kind == "c":
+        A = A + 1j * rng.standard_normal(shape)
+    return A.astype(dtype)
+
+
+def eps_of(A):
+    return np.finfo(A.dtype).eps
+
+
+def check_dense(A, result):
+    """The residual and the orthogonality; values beside those of one GPU."""
+    U, S, Vh = result
+    eps, n = eps_of(A), max(A.shape)
+    wanted = A.astype(np.result_type(A, np.float64))
+    scale = abs(wanted).max() or 1
+    bound = 2 * (n + 64) * eps
+    assert np.linalg.norm(U * (S / scale) @ Vh - wanted / scale) <= bound * (S[0] / scale)
+    for x in (U.conj().T @ U, Vh @ Vh.conj().T):
+        assert np.linalg.norm(x - np.eye(len(S))) <= bound
+    one = linalg.svd(A, device=0, full_matrices=False, tuning={"stages": 2})
+    np.testing.assert_allclose(S / scale, one.S / scale, rtol=0, atol=bound * S[0] / scale)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("stages", [1, 2])
 def test_a_dense_matrix(dtype, stages):
-    """Up to the order of sums in products of other shapes."""
-    A = np.random.default_rng(0).standard_normal((1500, 1300)).astype(dtype)
-    options = {"full_matrices": False, "tuning": {"stages": stages}}
-    U, S, Vh = linalg.svd(A, device=BOTH, **options)
-    np.testing.assert_array_equal(S, linalg.svd(A, device=0, **options).S)
-    eps = np.finfo(S.dtype).eps
-    assert abs(U * S @ Vh - A).max() < 100 * eps * S[0]
-    for x in (U.conj().T @ U, Vh @ Vh.conj().T):
-        assert abs(x - np.eye(1300)).max() < 100 * eps
+    A = dense((1500, 1300), dtype)
+    check_dense(A, linalg.svd(A, device=BOTH, full_matrices=False, tuning={"stages": stages}))
+
+
+# Two stages share the columns out in turns of 256, of which the last is up to 511.
+@pytest.mark.parametrize(
+    "n", [1, 2, 64, 65, 129, 255, 256, 257, 511, 512, 513, 575, 640, 767, 1023]
+)
+def test_turns_of_columns(n):
+    A = dense((n, n), "float64", n)
+    check_dense(A, linalg.svd(A, device=BOTH, tuning={"stages": 2}))
+
+
+@pytest.mark.parametrize("shape", [(700, 1100), (1100, 700), (900, 900)])
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("dtype", ["float64", "complex64"])
+def test_shapes_and_orders(shape, order, dtype):
+    torch = pytest.importorskip("torch")
+    A = np.asarray(dense(shape, dtype), order=order)
+    options = {"device": BOTH, "full_matrices": False, "tuning": {"stages": 2}}
+    result = linalg.svd(A, **options)
+    check_dense(A, result)
+    same(linalg.svd(A, **options), result)  # the same bits each time
+    values = linalg.svdvals(A, device=BOTH, tuning={"stages": 2})
+    np.testing.assert_allclose(values, result.S, rtol=0, atol=len(A) * eps_of(A) * result.S[0])
+    U, S, Vh = linalg.svd(torch.from_numpy(A).to("cuda:1"), **options)
+    for i in BOTH:
+        assert all(x[i].device.index == i for x in (U, S, Vh))
+    U, Vh = (np.concatenate([np.asarray(x.cpu()) for x in y], -a) for y, a in ((U, 1), (Vh, 2)))
+    check_dense(A, (U, np.asarray(S[0].cpu()), Vh))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("family", ["zero", "rank one", "graded", "huge", "tiny", "clusters"])
+def test_hard_dense_matrices(family, dtype):
+    n = 800
+    A = dense((n, n), dtype)
+    real = np.finfo(A.real.dtype)
+    if family == "zero":
+        A[:] = 0
+    elif family == "rank one":
+        A = np.outer(A[0], A[1]).astype(dtype)
+    elif family == "graded":
+        A = (A * np.logspace(0, -30, n)).astype(dtype)
+    elif family == "huge":
+        A = (A * (real.max / 500 / abs(A).max())).astype(dtype)
+    elif family == "tiny":
+        A = (A * (real.tiny * 64)).astype(dtype)
+    else:
+        Q = np.linalg.qr(A)[0]
+        A = (Q * np.repeat([1, 1e-6], n // 2) @ Q.conj().T).astype(dtype)
+    result = linalg.svd(A, device=BOTH, tuning={"stages": 2})
+    if family == "zero":
+        assert not result.S.any()
+    else:
+        check_dense(A, result)
+
+
+@pytest.mark.parametrize("place", [(0, 0), (700, 300), (899, 899)])
+def test_nan_is_found_by_all(place):
+    A = dense((900, 900), "float64")
+    A[place] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        linalg.svd(A, device=BOTH, tuning={"stages": 2})
+    assert np.isnan(linalg.svdvals(A, device=BOTH, check_finite=False, tuning={"stages": 2})).all()
+
+
+def test_some_values_of_a_dense_matrix():
+    A = dense((1000, 1000), "float64")
+    options = {"device": BOTH, "tuning": {"stages": 2}}
+    whole = linalg.svd(A, **options)
+    part = linalg.svd(A, select="i", select_range=(100, 349), **options)
+    assert part.U.shape == (1000, 250)
+    np.testing.assert_allclose(part.S, whole.S[100:350], rtol=1e-13)
+    assert np.linalg.norm(A @ part.Vh.T - part.U * part.S) <= 1000 * 2.3e-16 * whole.S[0]
+
+
+def test_many_calls():
+    """Teams come and go."""
+    A = dense((70, 70), "float64")
+    options = {"device": BOTH, "tuning": {"stages": 2}}
+    expected = linalg.svd(A, **options)
+    for _ in range(300):
+        same(linalg.svd(A, **options), expected)
+
+
+def test_values_of_unequal_sides_are_shared_out():
+    A = dense((700, 600), "float64")
+    options = {"device": BOTH, "full_output": True, "tuning": {"stages": 2}}
+    S, info = linalg.svd(A, compute_uv=False, **options)
+    assert info.device == "cuda:0,cuda:1"
+    one = linalg.svdvals(A, device=0, tuning={"stages": 2})
+    np.testing.assert_allclose(S, one, rtol=0, atol=700 * eps_of(A) * one[0])
+
+
+def test_draws_of_dense_matrices():
+    rng = np.random.default_rng(1)
+    for _ in range(60):
+        shape = tuple(rng.integers(1, 1400, 2))
+        dtype = str(rng.choice(DTYPES))
+        A = dense(shape, dtype, int(rng.integers(1 << 30)))
+        if rng.integers(2):
+            A = A[::-1, ::-1]
+        if rng.integers(2):
+            A = np.asfortranarray(A)
+        devices = [int(x) for x in rng.permutation(2)]
+        check_dense(A, linalg.svd(A, device=devices, full_matrices=False, tuning={"stages": 2}))
 
 
 @pytest.mark.parametrize(("matrices", "n"), [(3001, 16), (501, 32), (101, 100), (5, 700)])
@@ -242,6 +374,92 @@ def test_a_device_that_fails_leaves_the_others_usable(monkeypatch, failing):
     expected = tsvd.svd(d, e, device=0)
     same(tsvd.svd(d, e, device=1), expected)
     same(tsvd.svd(d, e, device=BOTH), expected)
+
+
+@pytest.mark.parametrize("at", [0.05, 0.3, 0.6, 0.9])
+def test_a_dense_matrix_is_given_up(at):
+    """By one of the threads: the other must not wait for it."""
+    A = dense((3000, 3000), "float64")
+
+    def stop(done):
+        if done > at:
+            raise KeyError(at)
+
+    with pytest.raises(KeyError):
+        linalg.svd(A, device=BOTH, progress=stop, tuning={"stages": 2})
+    check_dense(A, linalg.svd(A, device=BOTH, tuning={"stages": 2}))
+
+
+def test_ctrl_c_in_a_dense_matrix():
+    """At many times of the call, also while a thread waits for the other."""
+    A = dense((2500, 2500), "float64")
+    options = {"device": BOTH, "tuning": {"stages": 2}}
+    expected = linalg.svd(A, **options)
+    begin = time.monotonic()
+    linalg.svd(A, **options)
+    seconds = time.monotonic() - begin
+    interrupted = 0
+    for i in range(60):
+        timer = threading.Timer(seconds * (i + 0.5) / 50, _thread.interrupt_main)
+        timer.start()
+        try:
+            result = linalg.svd(A, **options)
+            timer.join()  # it may come now
+        except KeyboardInterrupt:
+            interrupted += 1
+        else:
+            same(result, expected)
+        timer.join()
+    assert interrupted > 30
+    same(linalg.svd(A, **options), expected)
+
+
+def test_a_fork_in_a_dense_matrix():
+    """The child of progress ends its call, and the parent finishes."""
+    A = dense((2500, 2500), "float64")
+    options = {"device": BOTH, "tuning": {"stages": 2}}
+    expected = linalg.svd(A, **options)
+    for at in (0.1, 0.6, 0.9):
+        children = []
+
+        def fork(done, at=at, children=children):
+            if done > at and not children:
+                children.append(os.fork())
+
+        try:
+            result = linalg.svd(A, progress=fork, **options)
+        except BaseException as error:
+            if children == [0]:
+                os._exit(0 if isinstance(error, RuntimeError) else 1)
+            raise
+        if children == [0]:  # when all was done
+            os._exit(0 if all(map(np.array_equal, result, expected)) else 2)
+        same(result, expected)
+        for _ in range(200):
+            child, status = os.waitpid(children[0], os.WNOHANG)
+            if child:
+                break
+            time.sleep(0.05)
+        else:
+            os.kill(children[0], signal.SIGKILL)
+            pytest.fail("the child does not end")
+        assert os.waitstatus_to_exitcode(status) == 0
+
+
+@pytest.mark.parametrize("failing", BOTH)
+def test_a_device_without_memory_for_its_share(failing):
+    torch = pytest.importorskip("torch")
+    A = dense((9000, 9000), "float64")
+    with torch.cuda.device(failing):
+        linalg.svd(A[:99, :99], device=failing)  # its context takes memory too
+        free, _ = torch.cuda.mem_get_info()
+        for left in (300 << 20, 900 << 20):  # too little for its columns; for its vectors
+            taken = torch.empty(free - left, dtype=torch.uint8, device=f"cuda:{failing}")
+            with pytest.raises(MemoryError, match=f"cuda:{failing}|device {failing}|bytes"):
+                linalg.svd(A, device=BOTH)
+            del taken
+            torch.cuda.empty_cache()
+    check_dense(A[:999, :999], linalg.svd(A[:999, :999], device=BOTH, tuning={"stages": 2}))
 
 
 def test_too_little_memory_names_the_device():

@@ -32,6 +32,9 @@ tsvdi_check(struct tsvd_context *ctx, double done)
     int stop;
 
     ctx->done = done;
+    if (ctx->failed != NULL && __atomic_load_n(ctx->failed, __ATOMIC_RELAXED) > 0) {
+        return tsvdi_fail(ctx->error, TSVD_ERR_INTERRUPTED, TSVDI_OTHER_FAILED);
+    }
     if (o->check == NULL || !ctx->is_caller) {
         return TSVD_OK;
     }

@@ -20,8 +20,9 @@ struct tsvd_context {
     int threads;                       /* threads that an operation may use */
     int is_caller;                     /* 1: its thread is the one that made the call */
     int64_t index, count, total;       /* first matrix under work, their number, batch size */
-    double done;     /* progress within the matrices under work, as last given to tsvdi_check() */
-    double progress; /* of the whole call, as last given to options->check(); it never falls */
+    double done;       /* progress within the matrices under work, as last given to tsvdi_check() */
+    double progress;   /* of the whole call, as last given to options->check(); it never falls */
+    const int *failed; /* not 0 there: another part of the call has failed; NULL: never */
     void
         *worker_state; /* what the back end keeps of a worker, from open() to close(); at first NULL
                          */

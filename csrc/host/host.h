@@ -69,6 +69,9 @@ double tsvdi_host_seconds(void);
 /* Nothing has failed, and no matrix is named. */
 void tsvdi_error_clear(tsvd_error *error);
 
+/* The error of a part of a call that stops for that reason, with TSVD_ERR_INTERRUPTED. */
+#define TSVDI_OTHER_FAILED "another part of the call has failed"
+
 /* What happened: writes status and text, and leaves the rest as it is; returns the status. */
 tsvd_status tsvdi_fail(tsvd_error *error, tsvd_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

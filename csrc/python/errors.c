@@ -68,7 +68,9 @@ tsvdi_raise_of(PyObject *module, tsvd_status status, const tsvd_error *error, in
 
     switch (status) {
     case TSVD_ERR_INTERRUPTED:
-        if (!PyErr_Occurred()) {
+        if (!PyErr_Occurred() && strstr(error->text, "another part of the call has") != NULL) {
+            PyErr_SetString(state->Stopped, error->text);
+        } else if (!PyErr_Occurred()) {
             PyErr_SetString(type, "progress has forked the process: the child cannot finish the "
                                   "call, only start another");
         }

@@ -115,7 +115,9 @@ module_exec(PyObject *module)
     }
     state->LinAlgError = PyObject_GetAttrString(linalg, "LinAlgError");
     Py_DECREF(linalg);
-    if (state->LinAlgError == NULL ||
+    state->Stopped = PyErr_NewException("tsvd._core.Stopped", NULL, NULL);
+    if (state->LinAlgError == NULL || state->Stopped == NULL ||
+        PyModule_AddObjectRef(module, "Stopped", state->Stopped) < 0 ||
         PyModule_AddStringConstant(module, "__version__", TSVD_PYTHON_VERSION) < 0 ||
         PyModule_AddIntConstant(module, "CUDA_ORDER", vectors.order) < 0 ||
         PyModule_AddIntConstant(module, "CUDA_VALUES_ORDER", values.order) < 0 ||
@@ -131,6 +133,7 @@ module_traverse(PyObject *module, visitproc visit, void *arg)
     module_state *state = PyModule_GetState(module);
 
     Py_VISIT(state->LinAlgError);
+    Py_VISIT(state->Stopped);
     Py_VISIT(state->Borrowed);
     Py_VISIT(state->DeviceArray);
     Py_VISIT(state->Reduction);
@@ -146,6 +149,7 @@ module_clear(PyObject *module)
     module_state *state = PyModule_GetState(module);
 
     Py_CLEAR(state->LinAlgError);
+    Py_CLEAR(state->Stopped);
     Py_CLEAR(state->Borrowed);
     Py_CLEAR(state->DeviceArray);
     Py_CLEAR(state->Reduction);

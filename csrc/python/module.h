@@ -47,6 +47,7 @@ enum { DEVICE_HANDLES = 4, CUDA_HANDLES = 8, HANDLES_KEPT = DEVICE_HANDLES + CUD
 
 typedef struct module_state {
     PyObject *LinAlgError; /* numpy.linalg.LinAlgError */
+    PyObject *Stopped;     /* what a part of a call raises when another part has failed */
     PyObject *Borrowed;    /* the types of exchange.h */
     PyObject *DeviceArray;
     PyObject *Reduction;    /* the type of reduction.c */
@@ -82,7 +83,7 @@ extern PyMethodDef tsvdi_options_methods[], tsvdi_svd_methods[], tsvdi_dense_met
 
 /* errors.c: turns a failure of the core into an exception; no other function does.  Returns NULL.
    On TSVD_ERR_INTERRUPTED options.check() has set the exception already, unless it has forked the
-   process and this is the child. */
+   process and this is the child, or another part of the call has failed. */
 PyObject *tsvdi_raise(PyObject *module, tsvd_status status, const tsvd_error *error);
 
 /* The same for a call on so many matrices: the exception names the one that failed, unless it is

@@ -15,12 +15,15 @@
  * BAND_RANK columns, A - L R^H replaces A.  Mirrors csrc/cpu/bidiagonalize/band.c, but for
  * small matrices, which are deferred too.
  *
+ * The columns of A may be shared out over the devices of a team, and with them the rows of R: see
+ * band_exchange.cuh.  The second product is then a sum over the members.
+ *
  * All arrays have contiguous columns.  To the products, which take rows, they are transposed.
  */
 #include <algorithm>
 
+#include "bidiagonalize/band_exchange.cuh"
 #include "bidiagonalize/band_panel.cuh"
-#include "matrix/stages.h"
 
 enum {
     RANK = BAND_RANK + 2 * BAND, /* columns that L and R have, at most */
@@ -34,7 +37,8 @@ enum {
 /* A reduction under way.  All arrays are device memory. */
 struct banding {
     int64_t r, c;
-    scalar *w;             /* [c][r] M */
+    int64_t own;           /* columns that the device has: all, if there is no team */
+    scalar *w;             /* [own][r] M */
     scalar *tau_q, *tau_p; /* [c] */
     scalar *band;          /* [c][BAND + 1] out */
     bool keep;             /* reflectors are wanted later */
@@ -43,16 +47,36 @@ struct banding {
 
     /* Workspace. */
     scalar *left;          /* [RANK][r] L */
-    scalar *right;         /* [RANK][c] R */
-    scalar *rows;          /* [BAND][c] rows of the matrix, their conjugates */
+    scalar *right;         /* [RANK][own] R */
+    scalar *rows;          /* [BAND][own] rows of the matrix, their conjugates */
     scalar *skinny;        /* [BAND][r] a product before T */
     scalar *parts_of_long; /* [LONG_PARTS][BAND][r or RANK] of a product over many terms */
     scalar *small;         /* [BAND][RANK] V^H L, or W^H R, transposed */
+
+    /* With a team only. */
+    struct band_team team;
+    scalar *all_rows; /* [BAND][c] rows of all columns */
+    scalar *factor;   /* [BAND][c] W of a panel */
+    scalar *product;  /* [width of a panel][rows below it] a product over the own columns */
 
     /* What panels share: its t, workspace, and as many `arrived` as there are panels.  The rest is
        filled in for each. */
     struct band_panel panel;
 };
+
+/* How many of the device's columns come before this one. */
+static int64_t
+own_before(const struct banding *b, int64_t column)
+{
+    return columns_before(b->team.shares, b->team.shares.self, column);
+}
+
+/* Whether the device makes the panel that begins with this column. */
+static bool
+is_own(const struct banding *b, int64_t first)
+{
+    return member_of(b->team.shares, first) == b->team.shares.self;
+}
 
 bool
 tsvdi_cuda_dense_band_fits(const struct cuda_device *device)
@@ -125,12 +149,18 @@ lay_out(const struct cuda_device *device, struct banding *b, char *base)
     size_t at = 0;
 
     b->left = carve<scalar>(base, &at, RANK * b->r);
-    b->right = carve<scalar>(base, &at, RANK * b->c);
-    b->rows = carve<scalar>(base, &at, BAND * b->c);
+    b->right = carve<scalar>(base, &at, RANK * b->own);
+    b->rows = carve<scalar>(base, &at, BAND * b->own);
     b->skinny = carve<scalar>(base, &at, BAND * b->r);
     b->parts_of_long =
         carve<scalar>(base, &at, LONG_PARTS * (BAND * std::max(b->r, (int64_t)RANK)));
     b->small = carve<scalar>(base, &at, (int64_t)BAND * RANK);
+    b->all_rows = b->rows;
+    if (b->team.shares.members > 1) {
+        b->all_rows = carve<scalar>(base, &at, BAND * b->c);
+        b->factor = carve<scalar>(base, &at, BAND * b->c);
+        b->product = carve<scalar>(base, &at, BAND * b->r);
+    }
     b->panel.t = carve<scalar>(base, &at, SQUARE);
     b->panel.slices = carve<scalar>(base, &at, slices_most(device, b->r, b->c));
     b->panel.parts = carve<scalar>(base, &at, (int64_t)device->multiprocessors * GRAM);
@@ -143,15 +173,27 @@ lay_out(const struct cuda_device *device, struct banding *b, char *base)
     return at;
 }
 
-static uint64_t
-factor_bytes(const struct cuda_device *device, int64_t r, int64_t c, int64_t count)
+/* A reduction of one of a stage's matrices. */
+static struct banding
+banding_of(const struct stage_run *own)
 {
     struct banding b = {};
 
-    (void)count; /* one matrix after another */
-    b.r = r;
-    b.c = c;
-    return lay_out(device, &b, NULL);
+    b.r = own->r;
+    b.c = own->c;
+    b.team.team = own->team;
+    b.team.shares = shares_of(own);
+    b.team.r = own->r;
+    b.own = own_before(&b, own->c);
+    return b;
+}
+
+static uint64_t
+factor_bytes(const struct cuda_device *device, const struct stage_run *own)
+{
+    struct banding b = banding_of(own);
+
+    return lay_out(device, &b, NULL); /* one matrix after another */
 }
 
 /* ---- copies ---- */
@@ -178,8 +220,7 @@ gather_kernel(int rows, int64_t columns, const scalar *from, int64_t ld_from, sc
     }
 }
 
-/* The reverse, of W below its diagonal, to the rows that it comes from: to[j][i] = from[i][j],
-   j > i. */
+/* The reverse, of W, to the rows that it comes from: to[j][i] = from[i][j]. */
 static __global__ void
 scatter_kernel(int rows, int64_t columns, const scalar *from, int64_t ld_from, scalar *to,
                int64_t ld_to)
@@ -195,7 +236,7 @@ scatter_kernel(int rows, int64_t columns, const scalar *from, int64_t ld_from, s
     }
     __syncthreads();
     for (int y = (int)threadIdx.y; y < TILE; y += COPY_LINES) {
-        if (above + x < rows && first + y < columns && first + y > above + x) {
+        if (above + x < rows && first + y < columns) {
             to[(first + y) * ld_to + above + x] = tile[x][y];
         }
     }
@@ -258,6 +299,9 @@ subtract_deferred(struct cuda_call *call, const struct banding *b, int64_t rows,
     const struct cuda_factor left = {f, ldf, 0, TSVDI_ADJOINT};
     const struct cuda_factor right = {g, ldg, 0, TSVDI_AS_STORED};
 
+    if (rows == 0 || columns == 0) {
+        return TSVD_OK;
+    }
     return tsvdi_cuda_multiply_add(call, SCALAR_KIND, rows, columns, b->rank, -1, left, right, 1, c,
                                    ldc, 0, 1);
 }
@@ -326,6 +370,15 @@ multiply_panel(struct cuda_call *call, const struct banding *b, int64_t width, i
     const struct cuda_factor skinny = {b->skinny, columns, 0, TSVDI_AS_STORED};
     tsvd_status ret = TSVD_OK;
 
+    if (columns == 0) {
+        goto out;
+    }
+    if (terms == 0) { /* other members have some */
+        CUDA_TRY(call,
+                 cudaMemset2DAsync(to, (size_t)ld_to * sizeof(scalar), 0,
+                                   (size_t)columns * sizeof(scalar), (size_t)width, call->stream));
+        goto out;
+    }
     TSVD_TRY(multiply_long(call, b, width, terms, columns, v, a, step, b->skinny));
     if (b->rank > 0) {
         /* the errors of both products are to be small: where A v and F^T conj(G) v cancel, they
@@ -344,62 +397,102 @@ out:
 static tsvd_status
 reduce_columns(struct cuda_call *call, struct banding *b, int64_t first, int64_t width)
 {
-    const int64_t r = b->r, c = b->c, next = first + width, rows = r - first, others = c - next;
-    scalar *const x = b->w + first * r + first;
-    scalar *const v = b->left + b->rank * r + first, *const z = b->right + b->rank * c + next;
+    const int64_t r = b->r, next = first + width, rows = r - first;
+    const int64_t at = own_before(b, first), after = own_before(b, next), others = b->own - after;
+    scalar *const v = b->left + b->rank * r + first, *const z = b->right + b->rank * b->own + after;
     tsvd_status ret = TSVD_OK;
 
-    TSVD_TRY(
-        subtract_deferred(call, b, width, rows, b->right + first, c, b->left + first, r, x, r));
-    TSVD_TRY(factor_panel(call, b, rows, width, x, r, v, r, b->tau_q + first,
-                          b->band + first * (BAND + 1), false));
-    if (others > 0) {
+    if (is_own(b, first)) {
+        scalar *const x = b->w + at * r + first;
+
+        TSVD_TRY(subtract_deferred(call, b, width, rows, b->right + at, b->own, b->left + first, r,
+                                   x, r));
+        TSVD_TRY(factor_panel(call, b, rows, width, x, r, v, r, b->tau_q + first,
+                              b->band + first * (BAND + 1), false));
+    }
+    if (next < b->c) {
+        TSVD_TRY(spread_panel(call, b->team, first, width, b->rank));
         TSVD_TRY(multiply_panel(call, b, width, rows, others, {v, r, 0, TSVDI_AS_STORED},
-                                {x + width * r, r, 0, TSVDI_ADJOINT}, 1, b->left + first, r,
-                                b->right + next, c, z, c));
+                                {b->w + after * r + first, r, 0, TSVDI_ADJOINT}, 1, b->left + first,
+                                r, b->right + after, b->own, z, b->own));
         b->rank += width;
     }
 out:
     return ret;
 }
 
-/* The LQ of rows first .. first + width - 1, in the columns beyond the band. */
+/* The LQ of rows first .. first + width - 1, in the columns beyond the band: x, [width][c], from
+   column first + width on, conjugates.  W goes to w, likewise. */
+static tsvd_status
+factor_rows(struct cuda_call *call, struct banding *b, int64_t first, int64_t width, scalar *x,
+            scalar *w)
+{
+    const int64_t c = b->c, inside = BAND - width, length = c - first - BAND;
+    scalar *const band = b->band + first * (BAND + 1);
+    tsvd_status ret = TSVD_OK;
+
+    if (inside > 0) {
+        inside_kernel<<<1, BAND_THREADS, 0, call->stream>>>((int)width, (int)inside, x, c, band);
+        CUDA_LAUNCHED(call);
+        CUDA_TRY(call,
+                 cudaMemset2DAsync(w, (size_t)c * sizeof(scalar), 0,
+                                   (size_t)inside * sizeof(scalar), (size_t)width, call->stream));
+    }
+    TSVD_TRY(factor_panel(call, b, length, width, x + inside, c, w + inside, c, b->tau_p + first,
+                          band, true));
+out:
+    return ret;
+}
+
+/* These rows, and what they take off the others. */
 static tsvd_status
 reduce_rows(struct cuda_call *call, struct banding *b, int64_t first, int64_t width)
 {
-    const int64_t r = b->r, c = b->c, next = first + width, inside = BAND - width;
-    const int64_t beyond = next + inside, below = r - next, others = c - next, length = c - beyond;
-    scalar *const x = b->rows + inside;
-    scalar *const w = b->right + b->rank * c + beyond, *const y = b->left + b->rank * r + next;
+    const int64_t r = b->r, next = first + width, below = r - next, own = b->own;
+    const int64_t after = own_before(b, next), beyond = own_before(b, first + BAND);
+    const int64_t others = own - after, length = own - beyond;
+    const bool alone = b->team.team == NULL;
+    scalar *const w = b->right + b->rank * own, *const y = b->left + b->rank * r + next;
     const dim3 lines(TILE, COPY_LINES);
     tsvd_status ret = TSVD_OK;
 
-    gather_kernel<<<dim3(blocks_for(others, TILE), blocks_for(width, TILE)), lines, 0,
-                    call->stream>>>((int)width, others, b->w + next * r + first, r, b->rows, c);
-    CUDA_LAUNCHED(call);
-    TSVD_TRY(subtract_deferred(call, b, width, others, b->left + first, r, b->right + next, c,
-                               b->rows, c));
-    if (inside > 0) {
-        inside_kernel<<<1, BAND_THREADS, 0, call->stream>>>((int)width, (int)inside, b->rows, c,
-                                                            b->band + first * (BAND + 1));
+    if (others > 0) {
+        gather_kernel<<<dim3(blocks_for(others, TILE), blocks_for(width, TILE)), lines, 0,
+                        call->stream>>>((int)width, others, b->w + after * r + first, r, b->rows,
+                                        own);
         CUDA_LAUNCHED(call);
-        CUDA_TRY(call,
-                 cudaMemset2DAsync(w - inside, (size_t)c * sizeof(scalar), 0,
-                                   (size_t)inside * sizeof(scalar), (size_t)width, call->stream));
     }
-    TSVD_TRY(factor_panel(call, b, length, width, x, c, w, c, b->tau_p + first,
-                          b->band + first * (BAND + 1), true));
-    if (b->keep) {
+    TSVD_TRY(subtract_deferred(call, b, width, others, b->left + first, r, b->right + after, own,
+                               b->rows, own));
+    TSVD_TRY(collect_rows(call, b->team, first, width, next, b->all_rows, b->c));
+    if (is_own(b, first)) {
+        TSVD_TRY(factor_rows(call, b, first, width, b->all_rows, alone ? w + after : b->factor));
+    }
+    TSVD_TRY(spread_rows(call, b->team, first, width, next, w + after, own));
+    if (b->keep && length > 0) {
         scatter_kernel<<<dim3(blocks_for(length, TILE), blocks_for(width, TILE)), lines, 0,
-                         call->stream>>>((int)width, length, w, c, b->w + beyond * r + first, r);
+                         call->stream>>>((int)width, length, w + beyond, own,
+                                         b->w + beyond * r + first, r);
         CUDA_LAUNCHED(call);
     }
-    TSVD_TRY(multiply_panel(call, b, width, length, below, {w, c, 0, TSVDI_AS_STORED},
+    TSVD_TRY(multiply_panel(call, b, width, length, below, {w + beyond, own, 0, TSVDI_AS_STORED},
                             {b->w + beyond * r + next, r, 0, TSVDI_AS_STORED}, r, b->right + beyond,
-                            c, b->left + next, r, y, r));
+                            own, b->left + next, r, alone ? y : b->product, alone ? r : below));
+    TSVD_TRY(add_up(call, b->team, width, below, y, r));
     b->rank += width;
 out:
     return ret;
+}
+
+/* Tells the other members where the arrays are, and is told. */
+static tsvd_status
+meet_team(struct banding *b)
+{
+    const struct band_arrays own = {b->left,    b->rows, b->factor, b->product,
+                                    b->panel.t, b->band, b->tau_q,  b->tau_p};
+
+    return b->team.team == NULL ? TSVD_OK
+                                : tsvdi_cuda_team_tell(b->team.team, &own, sizeof own, b->team.of);
 }
 
 static tsvd_status
@@ -410,6 +503,7 @@ make_band(struct tsvd_context *ctx, struct banding *b)
     int turn = 0;
     tsvd_status ret = TSVD_OK;
 
+    TSVD_TRY(meet_team(b));
     CUDA_TRY(call, cudaMemsetAsync(b->band, 0, (size_t)(b->c * (BAND + 1)) * sizeof(scalar),
                                    call->stream));
     CUDA_TRY(call, cudaMemsetAsync(b->panel.arrived, 0,
@@ -425,10 +519,11 @@ make_band(struct tsvd_context *ctx, struct banding *b)
             TSVD_TRY(reduce_rows(call, b, first, width));
         }
         if (b->rank >= BAND_RANK) {
-            const int64_t next = first + width;
+            const int64_t next = first + width, after = own_before(b, next);
 
-            TSVD_TRY(subtract_deferred(call, b, b->c - next, b->r - next, b->right + next, b->c,
-                                       b->left + next, b->r, b->w + next * b->r + next, b->r));
+            TSVD_TRY(subtract_deferred(call, b, b->own - after, b->r - next, b->right + after,
+                                       b->own, b->left + next, b->r, b->w + after * b->r + next,
+                                       b->r));
             b->rank = 0;
         }
         /* at most two panels are queued: else check() would run long before them */
@@ -436,6 +531,7 @@ make_band(struct tsvd_context *ctx, struct banding *b)
         CUDA_TRY(call, cudaEventRecord(call->device->mark[turn], call->stream));
         TSVD_TRY(tsvdi_check(ctx, b->done + b->share * (1 - part * part * part)));
     }
+    TSVD_TRY(collect(call, b->team));
 out:
     return ret;
 }
@@ -452,10 +548,8 @@ factor_stage(struct tsvd_context *ctx, const struct cuda_dense *run, const struc
     *outcome = STAGE_MADE;
     TSVD_TRY(tsvdi_cuda_make_marks(cuda_of(ctx)));
     for (int64_t i = 0; i < own->count; i++) {
-        struct banding b = {};
+        struct banding b = banding_of(own);
 
-        b.r = r;
-        b.c = c;
         b.w = own->m + i * r * c;
         b.tau_q = own->tau_q + i * c;
         b.tau_p = own->tau_p + i * c;

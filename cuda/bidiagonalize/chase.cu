@@ -194,27 +194,51 @@ numbers(int64_t r, int64_t c, int keep)
 }
 
 static uint64_t
-factor_bytes(const struct cuda_device *device, int64_t r, int64_t c, int64_t count)
+factor_bytes(const struct cuda_device *device, const struct stage_run *own)
 {
-    (void)r, (void)count; /* one matrix after another */
-    return tsvdi_cuda_dense_chase_bytes(device, c);
+    return tsvdi_cuda_dense_chase_bytes(device, own->c); /* one matrix after another */
 }
 
 /* Reflectors of one side of matrix i. */
 static scalar *
 side_of(const struct stage_run *own, int64_t i, int right)
 {
-    return own->m + i * own->numbers + band_numbers(own->c) + (right ? chase_numbers(own->c) : 0);
+    scalar *const m = own->team != NULL ? own->m_of[0] : own->m;
+
+    return m + i * own->numbers + band_numbers(own->c) + (right ? chase_numbers(own->c) : 0);
+}
+
+/* Where a member of a team has B. */
+struct bidiagonal {
+    real *d, *e;
+};
+
+/* The first member of a team has made B, and the others copy it. */
+static tsvd_status
+copy_first(struct cuda_call *call, const struct stage_run *own, struct bidiagonal to)
+{
+    struct bidiagonal of[TEAM_MOST];
+    const size_t bytes = (size_t)own->c * sizeof(real);
+    tsvd_status ret = TSVD_OK;
+
+    TSVD_TRY(tsvdi_cuda_team_tell(own->team, &to, sizeof to, of));
+    if (own->team->self > 0) {
+        CUDA_TRY(call, cudaMemcpyAsync(to.d, of[0].d, bytes, cudaMemcpyDefault, call->stream));
+        CUDA_TRY(call, cudaMemcpyAsync(to.e, of[0].e, bytes, cudaMemcpyDefault, call->stream));
+    }
+out:
+    return ret;
 }
 
 static tsvd_status
 factor_stage(struct tsvd_context *ctx, const struct cuda_dense *run, const struct stage_run *own,
              char *d_work, enum stage_outcome *outcome)
 {
+    const bool makes = own->team == NULL || own->team->self == 0;
     tsvd_status ret = TSVD_OK;
 
     *outcome = STAGE_MADE;
-    for (int64_t i = 0; i < own->count; i++) {
+    for (int64_t i = 0; makes && i < own->count; i++) {
         struct cuda_chase chase = {};
 
         chase.n = own->c;
@@ -227,6 +251,9 @@ factor_stage(struct tsvd_context *ctx, const struct cuda_dense *run, const struc
         }
         TSVD_TRY(tsvdi_check(ctx, BAND_PROGRESS));
         TSVD_TRY(tsvdi_cuda_dense_chase(ctx, &chase, d_work));
+    }
+    if (own->team != NULL) {
+        TSVD_TRY(copy_first(cuda_of(ctx), own, {run->d, run->e}));
     }
 out:
     return ret;

@@ -316,14 +316,14 @@ lay_out(const struct cuda_device *device, struct panel *q, char *base)
 }
 
 static uint64_t
-factor_bytes(const struct cuda_device *device, int64_t r, int64_t c, int64_t count)
+factor_bytes(const struct cuda_device *device, const struct stage_run *own)
 {
     struct panel q = {};
 
-    q.r = (int)r;
-    q.c = (int)c;
-    q.count = count;
-    return lay_out(device, &q, NULL) + tsvdi_cuda_dense_resident_bytes(device, r, count);
+    q.r = (int)own->r;
+    q.c = (int)own->c;
+    q.count = own->count;
+    return lay_out(device, &q, NULL) + tsvdi_cuda_dense_resident_bytes(device, own->r, own->count);
 }
 
 /* Chooses the columns that stay in `bytes` bytes of cache.  They are an equal share of each block's

@@ -116,14 +116,16 @@ lay_out(struct cuda_dense *run, char *base)
 static uint64_t
 reduce_bytes(const struct cuda_device *device, const struct cuda_dense *run, bool staged)
 {
-    uint64_t most =
-        staged ? bytes_of(run->in.count * run->in.r, bytes_of(run->in.c, sizeof(scalar))) : 0;
+    uint64_t most = !staged ? 0
+                    : run->team != NULL
+                        ? SHARED_BYTES(run->in.r)
+                        : bytes_of(run->in.count * run->in.r, bytes_of(run->in.c, sizeof(scalar)));
 
     for (int s = 0; s < run->stages; s++) {
         const struct stage_run *own = &run->stage[s];
 
         for (const struct stage *one = own->listed; one != NULL; one = one->otherwise) {
-            most = std::max(most, one->factor_bytes(device, own->r, own->c, own->count));
+            most = std::max(most, one->factor_bytes(device, own));
         }
     }
     return most;
@@ -229,10 +231,68 @@ dense_end(struct tsvd_context *ctx, struct dense_job *job)
     if (run == NULL) {
         return;
     }
+    ctx->failed = NULL;
+    tsvdi_cuda_team_leave(run->team);
+    tsvdi_cuda_free(cuda_of(ctx), run->d_reducing);
     free_workspace(ctx, job, run);
     tsvdi_cuda_free(cuda_of(ctx), run->d_arrays);
     tsvdi_host_free(&job->problem->call.handle->host, run);
     job->state = NULL;
+}
+
+/* ---- several devices ---- */
+
+static tsvd_status
+ask_check(void *ctx)
+{
+    struct tsvd_context *own = (struct tsvd_context *)ctx;
+
+    return tsvdi_check(own, own->done);
+}
+
+static tsvd_status
+ask_sum(void *ctx, int64_t count, double *numbers)
+{
+    return tsvdi_sum_over_parts((const struct tsvd_context *)ctx, count, numbers);
+}
+
+/* A stage of a member: its share of W, or of what comes after W. */
+static void
+share_stage(const struct cuda_dense *run, struct stage_run *own, struct cuda_team *team)
+{
+    own->team = team;
+    if (own == run->stage) {
+        own->numbers = own->r * columns_before(shares_of(own), team->self, own->c);
+    } else {
+        own->numbers =
+            own->listed->numbers(own->r, own->c, team->self == 0 ? run->keep : (int)KEEP_VALUES);
+    }
+}
+
+/* The devices of all parts of a call share a large matrix out, if they can: its columns, and the
+   work of making a band.  The first of them makes B. */
+static tsvd_status
+join_team(struct tsvd_context *ctx, const struct dense_job *job, struct cuda_dense *run)
+{
+    const struct dense_problem *p = job->problem;
+    const tsvd_part *part = p->call.options->part;
+    const bool willing = run->stages == 2 && run->stage[0].listed == &tsvdi_cuda_dense_band_stage;
+    const double form[TEAM_FORM] = {(double)p->a.rows, (double)p->a.columns,
+                                    (double)(8 * run->keep + 2 * TSVD_COMPLEX + TSVD_SINGLE)};
+    tsvd_status ret = TSVD_OK;
+
+    if (part == NULL || part->sum == NULL || run->keep == KEEP_ALL ||
+        (p->n < DENSE_TEAM_FROM && p->call.options->dense_stages != 2)) {
+        goto out;
+    }
+    TSVD_TRY(tsvdi_cuda_team_join(cuda_of(ctx), {ctx, ask_check, ask_sum}, willing, p->first, form,
+                                  &run->team));
+    ctx->failed = run->team != NULL ? tsvdi_cuda_team_failed(run->team) : NULL;
+    for (int s = 0; s < run->stages && run->team != NULL; s++) {
+        share_stage(run, &run->stage[s], run->team);
+    }
+out:
+    return ret;
 }
 
 static tsvd_status
@@ -247,6 +307,7 @@ dense_begin(struct tsvd_context *ctx, struct dense_job *job)
                               (void **)&run));
     *run = shape_run(call->device, job->problem, job->count, job->keep);
     job->state = run;
+    TSVD_TRY(join_team(ctx, job, run));
     bytes = lay_out(run, NULL);
     TSVD_TRY(tsvdi_cuda_alloc(call, bytes, (void **)&run->d_arrays));
     (void)lay_out(run, run->d_arrays);
@@ -334,6 +395,31 @@ out:
     return ret;
 }
 
+/* W, of all columns or of the own ones. */
+static tsvd_status
+load(struct tsvd_context *ctx, const struct dense_job *job, struct cuda_dense *run,
+     scalar *d_staging)
+{
+    const struct dense_matrices *a = &job->problem->a;
+    const struct column_shares shares = shares_of(run->stage);
+    unsigned long long *largest[TEAM_MOST];
+    tsvd_status ret = TSVD_OK;
+
+    if (run->team == NULL) {
+        return tsvdi_cuda_dense_load(ctx, a, job->begin, &run->in, 1, d_staging);
+    }
+    TSVD_TRY(tsvdi_cuda_dense_load_share(ctx, a, &run->in, &shares, d_staging));
+    TSVD_TRY(tsvdi_cuda_team_tell(run->team, &run->in.largest, sizeof run->in.largest, largest));
+    TSVD_TRY(tsvdi_cuda_dense_scale_share(ctx, &run->in, &shares, largest));
+    for (int s = 0; s < run->stages; s++) {
+        struct stage_run *own = &run->stage[s];
+
+        TSVD_TRY(tsvdi_cuda_team_tell(run->team, &own->m, sizeof own->m, own->m_of));
+    }
+out:
+    return ret;
+}
+
 static tsvd_status
 dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
 {
@@ -353,8 +439,10 @@ dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
     run->in.count = job->count;    /* the last chunk may be shorter than the first */
     TSVD_TRY(tsvdi_cuda_alloc(call,
                               reduce_bytes(call->device, run, tsvdi_cuda_dense_needs_staging(a)),
-                              (void **)&d_work));
-    TSVD_TRY(tsvdi_cuda_dense_load(ctx, a, job->begin, &run->in, 1, (scalar *)d_work));
+                              (void **)&run->d_reducing));
+    d_work = run->d_reducing;
+    TSVD_TRY(tsvdi_cuda_team_begin(run->team));
+    TSVD_TRY(load(ctx, job, run, (scalar *)d_work));
     for (int s = 0; s < run->stages; s++) {
         if (timed) {
             TSVD_TRY(note_time(call, &clock.at[s]));
@@ -368,9 +456,11 @@ dense_reduce(struct tsvd_context *ctx, struct dense_job *job)
     if (timed) {
         TSVD_TRY(read_clock(call, run, &clock, job));
     }
+    TSVD_TRY(tsvdi_cuda_team_end(run->team));
+    tsvdi_cuda_free(call, run->d_reducing);
+    run->d_reducing = NULL;
 out:
     end_clock(&clock);
-    tsvdi_cuda_free(call, d_work);
     return ret;
 }
 
@@ -547,19 +637,22 @@ static tsvd_status
 make_sides(struct tsvd_context *ctx, const struct dense_job *job, const struct workspace *workspace)
 {
     const struct dense_problem *p = job->problem;
+    const struct cuda_dense *run = run_of(job);
     const bool right = p->a.rows < p->a.columns; /* the longer vectors take more work */
     real *numbers = NULL;
     int64_t large = 0;
     tsvd_status ret = TSVD_OK;
 
-    if (tsvdi_cuda_dense_side_bytes(run_of(job), p) > 0) {
+    if (tsvdi_cuda_dense_side_bytes(run, p) > 0) {
         TSVD_TRY(tsvdi_alloc(ctx, bytes_of(p->k + 2 * p->n, sizeof(real)), (void **)&numbers));
         TSVD_TRY(count_large(ctx, job, numbers, &large));
     }
+    TSVD_TRY(tsvdi_cuda_team_begin(run->team));
     TSVD_TRY(make_left(ctx, job, workspace, right ? 0 : large));
     TSVD_TRY(make_right(ctx, job, workspace, right ? large : 0));
+    TSVD_TRY(tsvdi_cuda_team_end(run->team));
     if (large > 0) {
-        TSVD_TRY(tsvdi_cuda_dense_make_side(ctx, job, run_of(job), large, right, workspace->work));
+        TSVD_TRY(tsvdi_cuda_dense_make_side(ctx, job, run, large, right, workspace->work));
     }
 out:
     tsvdi_free(ctx, numbers);
@@ -588,6 +681,7 @@ dense_back(struct tsvd_context *ctx, struct dense_job *job)
     if (on_host) {
         TSVD_TRY(cuda_dense_deliver(ctx, p, &run->out, job->begin, run->in.count));
     }
+    TSVD_TRY(tsvdi_cuda_team_finish(run->team));
 out:
     return ret;
 }

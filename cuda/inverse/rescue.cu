@@ -106,7 +106,7 @@ invert_orthogonal(struct tsvd_context *ctx, const struct cuda_inverse *run)
     const size_t work = std::max({tsvdi_cuda_dense_qr_bytes(call->device, n, n, 1),
                                   tsvdi_cuda_dense_reflect_bytes(n, n, 1, n), triangle_bytes(n)});
     struct cuda_qr qr = {n, n, 1, run->in.w, NULL, run->x};
-    struct dense_factor f = {n, 1, 0, run->in.w, n, n * n, NULL, n, 1};
+    struct dense_factor f = {n, 1, 0, run->in.w, n, n * n, NULL, n, 1, NULL};
     char *d_work = NULL;
     size_t at = 0;
     tsvd_status ret = TSVD_OK;

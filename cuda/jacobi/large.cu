@@ -436,7 +436,7 @@ complete(struct tsvd_context *ctx, const struct jacobi_large *large, struct jaco
     more.d_x = known.w + rank * n;
     TSVD_TRY(make_units(call, n, n - rank, rank, more.d_x));
     if (rank > 0) {
-        const struct dense_factor q = {n, 1, 0, known.w, n, n * rank, known.tau, rank, 1};
+        const struct dense_factor q = {n, 1, 0, known.w, n, n * rank, known.tau, rank, 1, NULL};
 
         TSVD_TRY(place(call, *v, 0, rank, n, rank, true, known.w));
         TSVD_TRY(tsvdi_cuda_dense_qr(ctx, &known, d_work));
@@ -457,7 +457,7 @@ make_vectors(struct tsvd_context *ctx, struct jacobi_large *large, const struct 
     const struct jacobi_columns *q = &large->columns;
     const int64_t r = w->r, c = w->c, first = p->first, k = p->k;
     const bool transposed = w->transposed;
-    const struct dense_factor f = {r, 1, 0, large->sorted, r, r * c, large->tau, c, 0};
+    const struct dense_factor f = {r, 1, 0, large->sorted, r, r * c, large->tau, c, 0, NULL};
     const struct dense_block left = {transposed ? large->out->vh : large->out->u,
                                      0,
                                      vectors,

@@ -8,7 +8,9 @@ enum {
     LOAD_ROWS = 8,
     SMALL_THREADS = sizeof(scalar) > 8 ? 64 : 128,
     SMALL_GROUP = 4, /* threads of a small matrix, at least */
-    SMALL_LOADS = 8  /* loads that a thread has in flight */
+    SMALL_LOADS = 8, /* loads that a thread has in flight */
+    SCALE_THREADS = 256,
+    SCALE_BLOCKS = 8 /* of a multiprocessor */
 };
 
 /* What a matrix with this largest magnitude counts as, and its scale. */
@@ -270,14 +272,30 @@ tsvdi_cuda_dense_needs_staging(const struct dense_matrices *a)
     return a->space == TSVD_HOST && lies_by_row(&from);
 }
 
+/* Finds the largest magnitudes, which are to->largest or more, and gathers. */
+static tsvd_status
+load_tiles(struct cuda_call *call, const struct cuda_matrices *to, const struct dense_source *from,
+           int scaled)
+{
+    const int64_t down = blocks_for(to->r, TILE), across = blocks_for(to->c, TILE);
+    const unsigned blocks = (unsigned)(down * across * to->count);
+    const struct tiling tiling = {to->r, to->c, down, across, lies_by_row(from)};
+    tsvd_status ret = TSVD_OK;
+
+    largest_kernel<<<blocks, dim3(TILE, LOAD_ROWS), 0, call->stream>>>(*from, tiling, to->largest);
+    CUDA_LAUNCHED(call);
+    load_kernel<<<blocks, dim3(TILE, LOAD_ROWS), 0, call->stream>>>(
+        *from, tiling, scaled, to->largest, to->w, to->exponent, to->kind);
+    CUDA_LAUNCHED(call);
+out:
+    return ret;
+}
+
 tsvd_status
 tsvdi_cuda_dense_load(struct tsvd_context *ctx, const struct dense_matrices *a, int64_t begin,
                       const struct cuda_matrices *to, int scaled, scalar *d_staging)
 {
     struct cuda_call *call = cuda_of(ctx);
-    const int64_t down = blocks_for(to->r, TILE), across = blocks_for(to->c, TILE);
-    const unsigned blocks = (unsigned)(down * across * to->count);
-    struct tiling tiling = {to->r, to->c, down, across, 0};
     struct dense_source from = source_of(a, begin, to->transposed);
     tsvd_status ret = TSVD_OK;
 
@@ -291,11 +309,88 @@ tsvdi_cuda_dense_load(struct tsvd_context *ctx, const struct dense_matrices *a, 
     }
     CUDA_TRY(call, cudaMemsetAsync(to->largest, 0, (size_t)to->count * sizeof(*to->largest),
                                    call->stream));
-    tiling.by_row = lies_by_row(&from);
-    largest_kernel<<<blocks, dim3(TILE, LOAD_ROWS), 0, call->stream>>>(from, tiling, to->largest);
-    CUDA_LAUNCHED(call);
-    load_kernel<<<blocks, dim3(TILE, LOAD_ROWS), 0, call->stream>>>(
-        from, tiling, scaled, to->largest, to->w, to->exponent, to->kind);
+    TSVD_TRY(load_tiles(call, to, &from, scaled));
+out:
+    return ret;
+}
+
+/* ---- of a matrix that is shared out ---- */
+
+tsvd_status
+tsvdi_cuda_dense_load_share(struct tsvd_context *ctx, const struct dense_matrices *a,
+                            const struct cuda_matrices *to, const struct column_shares *shares,
+                            scalar *d_staging)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const struct dense_source whole = source_of(a, 0, to->transposed);
+    const int64_t own = columns_before(*shares, shares->self, to->c);
+    int64_t width;
+    tsvd_status ret = TSVD_OK;
+
+    CUDA_TRY(call, cudaMemsetAsync(to->largest, 0, sizeof(*to->largest), call->stream));
+    for (int64_t at = 0; at < own; at += width) {
+        const int64_t first = column_at(*shares, shares->self, at);
+        struct dense_source from = whole;
+        struct cuda_matrices some = *to;
+
+        width = turn_end(*shares, first) - first;
+        from.a += first * from.column;
+        some.c = width;
+        some.w += at * to->r;
+        if (a->space == TSVD_HOST) {
+            TSVD_TRY(tsvdi_cuda_dense_upload(call, to->r, width, 1,
+                                             lies_by_row(&from) ? d_staging : some.w, &from));
+        }
+        TSVD_TRY(load_tiles(call, &some, &from, 0));
+    }
+out:
+    return ret;
+}
+
+/* The largest magnitudes of the members' columns, as bits. */
+struct shared_largest {
+    int members;
+    const unsigned long long *of[TEAM_MOST];
+};
+
+/* Scales the own columns, and makes them zero if the matrix is not ordinary. */
+static __global__ void
+__launch_bounds__(SCALE_THREADS)
+    scale_kernel(const __grid_constant__ struct shared_largest largest, int64_t numbers, scalar *w,
+                 real_int *exponents, char *kinds)
+{
+    const int64_t first = (int64_t)blockIdx.x * SCALE_THREADS + threadIdx.x;
+    unsigned long long most = 0;
+    real_int exponent;
+    char kind;
+
+    for (int i = 0; i < largest.members; i++) {
+        most = *largest.of[i] > most ? *largest.of[i] : most;
+    }
+    kind = judge((real_int)most, &exponent);
+    if (first == 0) {
+        exponents[0] = exponent;
+        kinds[0] = kind;
+    }
+    for (int64_t i = first; i < numbers; i += (int64_t)gridDim.x * SCALE_THREADS) {
+        w[i] = kind == ORDINARY ? scaled_entry(w[i], exponent) : scalar(REAL(0));
+    }
+}
+
+tsvd_status
+tsvdi_cuda_dense_scale_share(struct tsvd_context *ctx, const struct cuda_matrices *to,
+                             const struct column_shares *shares, unsigned long long *const *largest)
+{
+    struct cuda_call *call = cuda_of(ctx);
+    const int64_t numbers = columns_before(*shares, shares->self, to->c) * to->r;
+    struct shared_largest all = {shares->members, {}};
+    tsvd_status ret = TSVD_OK;
+
+    for (int i = 0; i < shares->members; i++) {
+        all.of[i] = largest[i];
+    }
+    scale_kernel<<<SCALE_BLOCKS *(unsigned)call->device->multiprocessors, SCALE_THREADS, 0,
+                   call->stream>>>(all, numbers, to->w, to->exponent, to->kind);
     CUDA_LAUNCHED(call);
 out:
     return ret;

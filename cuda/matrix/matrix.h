@@ -5,6 +5,7 @@
  *   matrix/reflectors.cu  reflectors on vectors
  *   matrix/results.cu     signs and scale, and where the results go
  *   matrix/stages.h       the stages of a reduction
+ *   matrix/shares.h       W shared out over several devices
  *   matrix/panel.h        groups of blocks that work on a matrix together
  *   matrix/split_sums.h   products over many terms
  *
@@ -18,6 +19,7 @@
 #define TSVDI_CUDA_MATRIX_MATRIX_H
 
 #include "kernels.h"
+#include "matrix/shares.h"
 #include "runtime/blas.h"
 
 /* W of the matrices of a chunk.  All arrays are device memory. */
@@ -83,6 +85,24 @@ tsvd_status tsvdi_cuda_dense_load(struct tsvd_context *ctx, const struct dense_m
                                   int64_t begin, const struct cuda_matrices *to, int scaled,
                                   scalar *d_staging);
 
+/* The same of a single matrix that is shared out, in two steps.  load_share() reads the own columns
+   to to->w, not scaled yet, and sets to->largest [1] to that of the own columns.  scale_share()
+   does the rest, when `largest` [members] has that of each.  d_staging: workspace for
+   SHARED_BYTES(r). */
+#define SHARED_BYTES(r) bytes_of(2 * (int64_t)SHARED_COLUMNS, bytes_of(r, sizeof(scalar)))
+tsvd_status tsvdi_cuda_dense_load_share(struct tsvd_context *ctx, const struct dense_matrices *a,
+                                        const struct cuda_matrices *to,
+                                        const struct column_shares *shares, scalar *d_staging);
+tsvd_status tsvdi_cuda_dense_scale_share(struct tsvd_context *ctx, const struct cuda_matrices *to,
+                                         const struct column_shares *shares,
+                                         unsigned long long *const *largest);
+
+/* A matrix whose columns several devices have. */
+struct shared_matrix {
+    struct column_shares shares;
+    const scalar *w[TEAM_MOST]; /* [own columns][r] of each member */
+};
+
 /* Reflectors H_0, H_1, ... of each of `count` matrices, as the reduction leaves them. */
 struct dense_factor {
     int64_t rows, count; /* entries of a vector that they act on; matrices */
@@ -93,6 +113,8 @@ struct dense_factor {
     const scalar *tau;
     int64_t tau_next; /* numbers between those of a matrix and the next */
     int split;        /* 1: sums of many terms are made of partial sums (split_sums.h) */
+    const struct shared_matrix *shared; /* where the columns are in the place of w, of a single
+                                           matrix; NULL: they are in w */
 };
 
 /* Vectors that reflectors are applied to, of each matrix. */

@@ -28,6 +28,8 @@
  * group are those from its first reflector on; the products with X leave out what is zero in a
  * whole block.
  */
+#include <algorithm>
+
 #include "matrix/matrix.h"
 #include "matrix/panel.h"
 #include "matrix/split_sums.h"
@@ -175,7 +177,21 @@ struct reflect_group {
                               padded with zeros after its entries.  1 if f.split */
     int uses_w;            /* 0: T is applied to V^H X, or X V, instead */
     int conjugated;        /* 1: V and T are the conjugates of the reflectors' */
+
+    struct shared_matrix shared; /* as *f.shared, if there is one */
 };
+
+/* Column j of a matrix. */
+static __device__ __forceinline__ const scalar *
+column_of(const struct reflect_group &g, int64_t matrix, int64_t j)
+{
+    if (g.f.shared != NULL) {
+        const int member = member_of(g.shared.shares, j);
+
+        return g.shared.w[member] + columns_before(g.shared.shares, member, j) * g.f.ld;
+    }
+    return g.f.w + matrix * g.f.next + j * g.f.ld;
+}
 
 /* V.  A block copies a tile. */
 static __global__ void
@@ -186,15 +202,15 @@ gather_kernel(const __grid_constant__ struct reflect_group g, scalar *v)
     const int64_t lines = g.parts * g.each;
     const int x = (int)threadIdx.x, left = (int)blockIdx.y * TILE, right = g.f.right;
     const int width = (int)g.width, reflectors = (int)(g.blocks * g.width);
-    const scalar *w = g.f.w + matrix * g.f.next;
 
     /* neighbours in memory are entries of one v, but of neighbouring u */
     for (int y = (int)threadIdx.y; y < TILE; y += COPY_ROWS) {
         const int64_t j = g.begin + left + (right ? x : y), i = g.begin + first + (right ? y : x);
         const bool there = j < g.end && i < g.f.rows;
 
-        const scalar entry = there && i > j + right ? w[right ? i * g.f.ld + j : j * g.f.ld + i]
-                                                    : REAL(there && i == j + right);
+        const scalar entry = there && i > j + right
+                                 ? column_of(g, matrix, right ? i : j)[right ? j : i]
+                                 : REAL(there && i == j + right);
 
         tile[right ? y : x][right ? x : y] = g.conjugated ? n_conj(entry) : entry;
     }
@@ -552,6 +568,9 @@ tsvdi_cuda_dense_reflect(struct tsvd_context *ctx, const struct dense_factor *f,
         struct dense_block some = x;
 
         g.f = *f;
+        if (f->shared != NULL) {
+            g.shared = *f->shared;
+        }
         g.f.w += at * f->next;
         g.f.tau += at * f->tau_next;
         g.f.count = least(matrices, f->count - at);
@@ -589,8 +608,13 @@ tsvdi_cuda_dense_stage_apply(struct tsvd_context *ctx, const struct stage_run *o
 {
     const int64_t r = own->r, c = own->c;
     const int offset = right ? own->stage->superdiagonals : 0;
-    const struct dense_factor f = {
-        right ? c : r, own->count, offset, own->m, r, r * c, right ? own->tau_p : own->tau_q, c, 0};
+    struct shared_matrix shared = {shares_of(own), {}};
+    const scalar *const tau = right ? own->tau_p : own->tau_q;
+    struct dense_factor f = {right ? c : r, own->count, offset, own->m, r, r * c, tau, c, 0, NULL};
 
+    if (own->team != NULL) {
+        std::copy(own->m_of, own->m_of + TEAM_MOST, shared.w);
+        f.shared = &shared;
+    }
     return tsvdi_cuda_dense_reflect(ctx, &f, 0, c - offset, x, transposed, d_work);
 }

@@ -35,7 +35,7 @@ struct stage {
     int64_t (*numbers)(int64_t r, int64_t c, int keep);
 
     /* Workspace of factor(); and of apply() or expand() for `vectors` vectors of each matrix. */
-    uint64_t (*factor_bytes)(const struct cuda_device *device, int64_t r, int64_t c, int64_t count);
+    uint64_t (*factor_bytes)(const struct cuda_device *device, const struct stage_run *own);
     uint64_t (*apply_bytes)(const struct cuda_device *device, const struct stage_run *own,
                             int64_t vectors);
 
@@ -68,12 +68,25 @@ struct stage_run {
     const struct stage *listed; /* what a chunk begins with */
     const struct stage *stage;  /* what has factored M: `listed`, or what does it otherwise */
     int64_t r, c, count;        /* of an M; how many there are */
-    int64_t numbers;            /* of M of a matrix */
+    int64_t numbers;            /* of M of a matrix, or of a member's share */
     scalar *m;                  /* [count][numbers] M, [c][r] or as the stage before leaves it; then
                                    the reflectors, or what Q is made of */
     scalar *correction;         /* [count][c][c] for expand() */
     scalar *tau_q, *tau_p;      /* [count][c] the factors of the reflectors */
+
+    /* The parts of a call on several devices may share the matrix out. */
+    struct cuda_team *team;  /* NULL: they do not */
+    scalar *m_of[TEAM_MOST]; /* M of each member, once all have told it */
 };
+
+/* Who has which columns of M, if it is W. */
+static inline struct column_shares
+shares_of(const struct stage_run *own)
+{
+    const struct column_shares whole = {own->c, 1, 0};
+
+    return own->team == NULL ? whole : column_shares{own->c, own->team->size, own->team->self};
+}
 
 enum { STAGES_MOST = 3 };
 
@@ -84,9 +97,11 @@ struct cuda_dense {
     struct cuda_results out;
     struct stage_run stage[STAGES_MOST];
     int stages;
-    int keep;          /* as the job has it */
-    real *d, *e;       /* [count][c] B; e has a zero after the c - 1 of each matrix */
+    struct cuda_team *team; /* NULL: W is whole */
+    int keep;               /* as the job has it */
+    real *d, *e;            /* [count][c] B; e has a zero after the c - 1 of each matrix */
     char *d_arrays;    /* the allocation that holds the arrays of `in` and of the stages, d and e */
+    char *d_reducing;  /* workspace of reduce(), which other members may read; NULL: none */
     char *d_workspace; /* what reserve() took; NULL: nothing */
 };
 

@@ -387,13 +387,13 @@ lay_out(const struct cuda_device *device, struct cholesky *q, char *base)
 }
 
 static uint64_t
-factor_bytes(const struct cuda_device *device, int64_t r, int64_t c, int64_t count)
+factor_bytes(const struct cuda_device *device, const struct stage_run *own)
 {
     struct cholesky q = {};
 
-    q.r = r;
-    q.c = c;
-    q.count = count;
+    q.r = own->r;
+    q.c = own->c;
+    q.count = own->count;
     return lay_out(device, &q, NULL);
 }
 

@@ -192,7 +192,7 @@ tsvdi_cuda_dense_qr(struct tsvd_context *ctx, const struct cuda_qr *qr, char *d_
 {
     struct cuda_call *call = cuda_of(ctx);
     const int64_t r = qr->r, c = qr->c, parts = blocks_for(c * c, DENSE_THREADS);
-    const struct dense_factor f = {r, qr->count, 0, qr->w, r, r * c, qr->tau, c, 1};
+    const struct dense_factor f = {r, qr->count, 0, qr->w, r, r * c, qr->tau, c, 1, NULL};
     struct qr_panel q = {};
     char *d_reflect;
     tsvd_status ret = TSVD_OK;
@@ -239,13 +239,19 @@ factor_stage(struct tsvd_context *ctx, const struct cuda_dense *run, const struc
     return tsvdi_cuda_dense_qr(ctx, &qr, d_work);
 }
 
+static uint64_t
+factor_bytes(const struct cuda_device *device, const struct stage_run *own)
+{
+    return tsvdi_cuda_dense_qr_bytes(device, own->r, own->c, own->count);
+}
+
 const struct stage tsvdi_cuda_dense_qr_stage = {
     .number = 1,
     .right = false,
     .superdiagonals = 0,
     .otherwise = NULL,
     .numbers = tsvdi_cuda_dense_stage_numbers,
-    .factor_bytes = tsvdi_cuda_dense_qr_bytes,
+    .factor_bytes = factor_bytes,
     .apply_bytes = tsvdi_cuda_dense_stage_bytes,
     .factor = factor_stage,
     .apply = tsvdi_cuda_dense_stage_apply,

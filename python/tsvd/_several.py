@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 # Results with fewer numbers are made by one device: they take as long as the threads do to start.
 _BATCH_LEAST = 1 << 21
-# The same of a single matrix: of order 8192 with vectors, and of order 32,768 without.
+# The same of a single matrix: of order 8192 with vectors or dense, and of order 32,768 without.
 _VECTORS_LEAST, _VALUES_LEAST = 1 << 26, 1 << 30
 # The work on the values of a warp is the same wherever a share begins with a warp.
 _TOGETHER = 32
@@ -86,7 +86,7 @@ def svd(kind, compute, inputs, options, select, select_range, device, stream, ou
         if dense:
             return alone()  # which counts by the reduction that it needs in any case
         compute, options = kind.within(compute, inputs, options, interval, place)
-    parts = options.method in _TAKE_PARTS and (options.compute_uv or not dense)
+    parts = options.method in _TAKE_PARTS
     made = _shared(Job(form, compute, inputs, options, place, parts, interval), devices)
     if made is None:
         return alone()
@@ -215,9 +215,9 @@ def _split(job, devices):
     if matrices > 1:
         bounds = _cut(matrices, devices)
         return Split(devices[: len(bounds) - 1], bounds, False, *rest)
-    least = _VECTORS_LEAST if options.compute_uv else _VALUES_LEAST
+    least = _VECTORS_LEAST if options.compute_uv or ends == 2 else _VALUES_LEAST
     square = shapes[0][-1] == shapes[0][-2] if ends == 2 else shapes[1][-1] < n
-    if not job.parts or n * count < least or (options.full and not square):
+    if not job.parts or n * count < least or (options.full and options.compute_uv and not square):
         return None  # null vectors belong to no value
     # others would round in another way, and their vectors of close values would not fit
     devices = [x for x in devices if _are_alike([x, devices[0]])]

@@ -9,12 +9,10 @@ import time
 
 import numpy as np
 
+from ._core import Stopped  # another thread of the call has failed
+
 # Seconds between two looks at the other threads.
 _LOOK = 0.05
-
-
-class _Stopped(Exception):
-    """Another thread of the call has failed."""
 
 
 class Team:
@@ -67,7 +65,7 @@ class Team:
 
         def report(done):
             if i > self._last:
-                raise _Stopped
+                raise Stopped
             self._done[i] = done
             if i == 0:
                 self._tell()
@@ -110,7 +108,7 @@ class Team:
             if self._meetings > meeting:
                 return
         if any(self._failures):
-            raise _Stopped
+            raise Stopped
         raise RuntimeError("a part of a call has ended while others waited for it")
 
     def _run(self, i, work):
@@ -144,7 +142,7 @@ class Team:
                 )
 
     def _fail(self, i, error):
-        if not isinstance(error, _Stopped):
+        if not isinstance(error, Stopped):
             # a matrix before this one may be wrong too, and is the one to be named
             waits = self._begins is not None and isinstance(error, ValueError)
             self._failures[i] = self._failures[i] or error

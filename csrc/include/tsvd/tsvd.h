@@ -34,8 +34,9 @@
  * Strides.  Arrays may have any strides, results too, as long as the entries of results do not
  * overlap.  C-contiguous results take the least time and memory.  If both sides of the vectors lie
  * by columns, as Fortran has arrays, the transposes are decomposed into them, and nothing is
- * copied; the same holds for an inverse by columns.  With other strides a call takes as much memory
- * more as those results, where they lie; no plan counts it.
+ * copied; the same holds for an inverse by columns, and for L and U on the host whose rows are
+ * contiguous but lie apart.  With other strides a call takes as much memory more as those results,
+ * where they lie; no plan counts it.
  *
  * Floating point.  tsvd_svd(), tsvd_select() and the functions for dense matrices compute in the
  * default environment, in each of its threads: it rounds to nearest, flushes nothing to zero, and
@@ -109,7 +110,8 @@ typedef enum tsvd_status {
     TSVD_ERR_NONFINITE,      /* d or e holds NaN or infinity */
     TSVD_ERR_MEMORY,         /* host or device memory is exhausted */
     TSVD_ERR_NO_CONVERGENCE, /* the bound on sweeps was reached */
-    TSVD_ERR_INTERRUPTED,    /* options.check asked to stop, or forked: in the child */
+    TSVD_ERR_INTERRUPTED,    /* options.check or part.sum asked to stop, another part of the call
+                                has failed, or check forked: in the child */
     TSVD_ERR_NO_DEVICE,      /* the requested device cannot be used */
     TSVD_ERR_UNSUPPORTED,    /* the device does not offer the method */
     TSVD_ERR_CUDA,           /* a CUDA call failed */
@@ -415,7 +417,13 @@ TSVD_API const char *tsvd_method_name(tsvd_method method);
 /* A call that makes some of the results of a larger one.  Several devices or processes share out
    the matrices of a batch so, or the values of a matrix, each with its first and count in
    tsvd_options.  All take the road that the larger call would, but for AUTO on the CPU, which asks
-   each part whether TWISTED pays: with sum() they go one way, without it name the method. */
+   each part whether TWISTED pays: with sum() they go one way, without it name the method.
+
+   With sum() parts of a large dense matrix on several CUDA devices of one process, each on its own,
+   share it out, if they want the same results, it is reduced in two stages (dense_stages), and the
+   devices can read each other's memory.  Each has some of its columns then, or rows if those are
+   fewer, and reads those alone of `a` on the host.  A plan counts the whole.  A part ends when all
+   do. */
 typedef struct tsvd_part {
     int64_t matrices;     /* in the batch of the larger call; not a batch: 1 */
     int64_t first, count; /* the values of the larger call, those of this one among them */
