@@ -296,6 +296,25 @@ def test_names_of_devices():
         linalg.bidiagonalize(dense(3, 3), device=[0, 1])
 
 
+def test_the_error_of_a_share_that_ends_last():
+    """Another has stopped before, as the core tells it of the failure."""
+    team = _team.Team(3, None, None)
+    stopped = threading.Event()
+
+    def work(i):
+        if i == 0:
+            team.sum(0)(bytearray(8))
+        if i == 1:
+            stopped.set()
+            raise _core.Stopped("another part of the call has failed")
+        stopped.wait()
+        time.sleep(0.1)
+        raise MemoryError("of share 2")
+
+    with pytest.raises(MemoryError, match="of share 2"):
+        team.run(work)
+
+
 class OnGPU:
     """An array that says that it lies on a GPU, and has no entries."""
 

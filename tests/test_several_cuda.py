@@ -452,6 +452,7 @@ def test_a_device_without_memory_for_its_share(failing):
     A = dense((9000, 9000), "float64")
     with torch.cuda.device(failing):
         linalg.svd(A[:99, :99], device=failing)  # its context takes memory too
+        tsvd.trim()
         free, _ = torch.cuda.mem_get_info()
         for left in (300 << 20, 900 << 20):  # too little for its columns; for its vectors
             taken = torch.empty(free - left, dtype=torch.uint8, device=f"cuda:{failing}")

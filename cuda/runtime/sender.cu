@@ -65,13 +65,18 @@ struct cuda_sender {
 
 static_assert(sizeof(struct cuda_sender) <= SENDER_BYTES, "what a plan tells");
 
+/* The senders that there are, atomic. */
+static int senders;
+
 struct copy_job {
     struct cuda_transfer transfer;
     const char *from; /* the same bytes in pinned memory, row after row */
+    bool past_cache;
 };
 
-/* memcpy() for results that nobody reads soon.  It writes them past the cache.  So the memory need
-   not be read first, which takes a third of its time. */
+/* memcpy() that writes past the cache.  So the memory need not be read first, which takes a third
+   of its time.  That gains where several devices deliver at once, and the memory is what all wait
+   for: two H200 took 226 ms in the place of 290 for 17 GB.  One alone took 6 % longer. */
 static void
 copy_past_cache(char *to, const char *from, size_t bytes)
 {
@@ -114,7 +119,11 @@ copy_part(void *arg, int worker, int64_t index)
         const size_t row = at / p->width, column = at % p->width, left = p->width - column;
         const size_t count = left < end - at ? left : end - at;
 
-        copy_past_cache(p->to + row * p->to_pitch + column, job->from + at, count);
+        if (job->past_cache) {
+            copy_past_cache(p->to + row * p->to_pitch + column, job->from + at, count);
+        } else {
+            memcpy(p->to + row * p->to_pitch + column, job->from + at, count);
+        }
         at += count;
     }
     return TSVD_OK;
@@ -125,7 +134,8 @@ static tsvd_status
 empty(struct cuda_sender *s)
 {
     const int full = 1 - s->turn;
-    struct copy_job job = {s->pending, (const char *)s->call.device->pinned[full]};
+    const bool several = __atomic_load_n(&senders, __ATOMIC_RELAXED) > 1;
+    struct copy_job job = {s->pending, (const char *)s->call.device->pinned[full], several};
     const size_t bytes = s->pending.width * s->pending.rows;
     tsvd_status ret = TSVD_OK;
 
@@ -380,6 +390,7 @@ start_sender(struct cuda_call *call)
                             "the system gives no thread for the way of results to the host"));
     }
     call->sender = s;
+    (void)__atomic_add_fetch(&senders, 1, __ATOMIC_RELAXED);
 out:
     return ret;
 }
@@ -564,6 +575,7 @@ tsvdi_cuda_end_sender(struct cuda_call *call)
     (void)pthread_cond_broadcast(&s->change);
     (void)pthread_mutex_unlock(&s->lock);
     (void)pthread_join(s->thread, NULL);
+    (void)__atomic_sub_fetch(&senders, 1, __ATOMIC_RELAXED);
     for (struct item &item : s->item) {
         if (item.ready != NULL) {
             (void)cudaEventDestroy(item.ready);

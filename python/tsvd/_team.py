@@ -34,6 +34,7 @@ class Team:
         self._given = [None] * size  # the numbers that are to be added up
         self._change = threading.Condition()  # of what follows
         self._arrived = self._meetings = 0
+        self._stopped = False  # a share has ended since another one has failed
         self._over = False  # a share has ended: the others cannot meet it any more
         self.seconds = [0.0] * size
 
@@ -58,6 +59,8 @@ class Team:
         for i, failure in enumerate(failures):
             if failure is not None:
                 raise self._named(i, failure)
+        if self._stopped:
+            raise RuntimeError("a part of a call has stopped, and no other has failed")
         return self._outcomes
 
     def watch(self, i):
@@ -107,7 +110,7 @@ class Team:
                 self._change.wait()
             if self._meetings > meeting:
                 return
-        if any(self._failures):
+        if any(self._failures) or self._stopped:  # the share that failed may be on its way here
             raise Stopped
         raise RuntimeError("a part of a call has ended while others waited for it")
 
@@ -142,7 +145,9 @@ class Team:
                 )
 
     def _fail(self, i, error):
-        if not isinstance(error, Stopped):
+        if isinstance(error, Stopped):
+            self._stopped = True
+        else:
             # a matrix before this one may be wrong too, and is the one to be named
             waits = self._begins is not None and isinstance(error, ValueError)
             self._failures[i] = self._failures[i] or error
