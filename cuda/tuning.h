@@ -640,9 +640,9 @@
 #define DENSE_BAND_ALL_FROM 2700
 #endif
 
-/* [derived]  The devices of the parts of a call share a matrix out from this order on.  Two H200
-   took 86 ms for the reduction of order 8192, and one 98; 0.2 ms of each panel of 64 columns are
-   for what the devices tell each other. */
+/* [derived: H200, 2026-11-30]  The devices of the parts of a call share a matrix out from this
+   order on.  Two took 86 ms for the reduction of order 8192, and one 98; 0.2 ms of each panel of 64
+   columns are for what the devices tell each other. */
 #ifndef DENSE_TEAM_FROM
 #define DENSE_TEAM_FROM 6144
 #endif
