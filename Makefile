@@ -59,7 +59,7 @@ format: .venv/dev ## bring every file into style
 	$(BIN)/nbstripout --keep-id notebooks/*.ipynb
 
 ctest: .venv/build ## build and run the C tests (PRESET=asan, dev, gpu, clang, clang-asan or tsan)
-	$(BIN)/cmake --preset $(PRESET)
+	$(BIN)/cmake --preset $(PRESET) $(if $(CONFIGURE),"$(CONFIGURE)")
 	$(BIN)/cmake --build --preset $(PRESET)
 	but=; for kernels in $(or $(strip $(subst ",,$(KERNELS))),""); do \
 	    TSVD_CPU_KERNELS=$$kernels $(BIN)/ctest --preset $(PRESET) $$but || exit 1; \
