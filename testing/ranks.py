@@ -9,11 +9,11 @@ from testing.parts import long
 TYPES = ("float32", "float64", "complex64", "complex128")
 
 
-def numbers(shape, dtype, seed=0):
+def numbers(shape, dtype="float64", seed=0):
     """Entries standard normal."""
     rng = np.random.default_rng(seed)
     x = rng.standard_normal(shape)
-    return (x + 1j * rng.standard_normal(shape) if "complex" in dtype else x).astype(dtype)
+    return (x + 1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else x).astype(dtype)
 
 
 def of_rank(rank, shape, dtype, seed=0):

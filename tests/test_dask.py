@@ -14,6 +14,7 @@ from testing import fake_cupy
 from testing.families import make
 from testing.measures import BOUNDS, orthogonality, residual
 from testing.processes import run
+from testing.ranks import numbers
 from tsvd import linalg
 
 dask = pytest.importorskip("dask")
@@ -22,12 +23,6 @@ lazy = pytest.importorskip("tsvd.dask")
 
 SCHEDULERS = ["synchronous", "threads"]
 DTYPES = [np.float64, np.float32, np.complex128, np.complex64]
-
-
-def numbers(shape, dtype=np.float64, seed=0):
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal(shape)
-    return (x + 1j * rng.standard_normal(shape) if np.dtype(dtype).kind == "c" else x).astype(dtype)
 
 
 def hold(A, U, S, Vh):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tsvd
+from testing.ranks import TYPES, numbers
 from tsvd import _core, _several, linalg
 
 pytestmark = [
@@ -21,6 +22,7 @@ pytestmark = [
 ]
 
 BOTH = [0, 1]
+SHARED = {"device": BOTH, "tuning": {"stages": 2}}  # of a dense matrix, however small
 FAMILIES = ("normal", "toeplitz", "chi", "graded", "glued", "zeros", "constant")
 
 
@@ -91,17 +93,6 @@ def test_draws_have_the_bits_of_one_gpu():
         agree(one.method, tsvd.svd(d, e, device=BOTH, **options), expected)
 
 
-DTYPES = ["float64", "float32", "complex128", "complex64"]
-
-
-def dense(shape, dtype, seed=0):
-    rng = np.random.default_rng(seed)
-    A = rng.standard_normal(shape)
-    if np.dtype(dtype).kind == "c":
-        A = A + 1j * rng.standard_normal(shape)
-    return A.astype(dtype)
-
-
 def eps_of(A):
     return np.finfo(A.dtype).eps
 
@@ -120,10 +111,10 @@ def check_dense(A, result):
     np.testing.assert_allclose(S / scale, one.S / scale, rtol=0, atol=bound * S[0] / scale)
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("stages", [1, 2])
 def test_a_dense_matrix(dtype, stages):
-    A = dense((1500, 1300), dtype)
+    A = numbers((1500, 1300), dtype)
     check_dense(A, linalg.svd(A, device=BOTH, full_matrices=False, tuning={"stages": stages}))
 
 
@@ -132,8 +123,8 @@ def test_a_dense_matrix(dtype, stages):
     "n", [1, 2, 64, 65, 129, 255, 256, 257, 511, 512, 513, 575, 640, 767, 1023]
 )
 def test_turns_of_columns(n):
-    A = dense((n, n), "float64", n)
-    check_dense(A, linalg.svd(A, device=BOTH, tuning={"stages": 2}))
+    A = numbers((n, n), "float64", n)
+    check_dense(A, linalg.svd(A, **SHARED))
 
 
 @pytest.mark.parametrize("shape", [(700, 1100), (1100, 700), (900, 900)])
@@ -141,12 +132,12 @@ def test_turns_of_columns(n):
 @pytest.mark.parametrize("dtype", ["float64", "complex64"])
 def test_shapes_and_orders(shape, order, dtype):
     torch = pytest.importorskip("torch")
-    A = np.asarray(dense(shape, dtype), order=order)
-    options = {"device": BOTH, "full_matrices": False, "tuning": {"stages": 2}}
+    A = np.asarray(numbers(shape, dtype), order=order)
+    options = SHARED | {"full_matrices": False}
     result = linalg.svd(A, **options)
     check_dense(A, result)
     same(linalg.svd(A, **options), result)  # the same bits each time
-    values = linalg.svdvals(A, device=BOTH, tuning={"stages": 2})
+    values = linalg.svdvals(A, **SHARED)
     np.testing.assert_allclose(values, result.S, rtol=0, atol=len(A) * eps_of(A) * result.S[0])
     U, S, Vh = linalg.svd(torch.from_numpy(A).to("cuda:1"), **options)
     for i in BOTH:
@@ -155,11 +146,11 @@ def test_shapes_and_orders(shape, order, dtype):
     check_dense(A, (U, np.asarray(S[0].cpu()), Vh))
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("family", ["zero", "rank one", "graded", "huge", "tiny", "clusters"])
 def test_hard_dense_matrices(family, dtype):
     n = 800
-    A = dense((n, n), dtype)
+    A = numbers((n, n), dtype)
     real = np.finfo(A.real.dtype)
     if family == "zero":
         A[:] = 0
@@ -174,7 +165,7 @@ def test_hard_dense_matrices(family, dtype):
     else:
         Q = np.linalg.qr(A)[0]
         A = (Q * np.repeat([1, 1e-6], n // 2) @ Q.conj().T).astype(dtype)
-    result = linalg.svd(A, device=BOTH, tuning={"stages": 2})
+    result = linalg.svd(A, **SHARED)
     if family == "zero":
         assert not result.S.any()
     else:
@@ -183,18 +174,17 @@ def test_hard_dense_matrices(family, dtype):
 
 @pytest.mark.parametrize("place", [(0, 0), (700, 300), (899, 899)])
 def test_nan_is_found_by_all(place):
-    A = dense((900, 900), "float64")
+    A = numbers((900, 900))
     A[place] = np.nan
     with pytest.raises(ValueError, match="NaN"):
-        linalg.svd(A, device=BOTH, tuning={"stages": 2})
-    assert np.isnan(linalg.svdvals(A, device=BOTH, check_finite=False, tuning={"stages": 2})).all()
+        linalg.svd(A, **SHARED)
+    assert np.isnan(linalg.svdvals(A, check_finite=False, **SHARED)).all()
 
 
 def test_some_values_of_a_dense_matrix():
-    A = dense((1000, 1000), "float64")
-    options = {"device": BOTH, "tuning": {"stages": 2}}
-    whole = linalg.svd(A, **options)
-    part = linalg.svd(A, select="i", select_range=(100, 349), **options)
+    A = numbers((1000, 1000))
+    whole = linalg.svd(A, **SHARED)
+    part = linalg.svd(A, select="i", select_range=(100, 349), **SHARED)
     assert part.U.shape == (1000, 250)
     np.testing.assert_allclose(part.S, whole.S[100:350], rtol=1e-13)
     assert np.linalg.norm(A @ part.Vh.T - part.U * part.S) <= 1000 * 2.3e-16 * whole.S[0]
@@ -202,16 +192,15 @@ def test_some_values_of_a_dense_matrix():
 
 def test_many_calls():
     """Teams come and go."""
-    A = dense((70, 70), "float64")
-    options = {"device": BOTH, "tuning": {"stages": 2}}
-    expected = linalg.svd(A, **options)
+    A = numbers((70, 70))
+    expected = linalg.svd(A, **SHARED)
     for _ in range(300):
-        same(linalg.svd(A, **options), expected)
+        same(linalg.svd(A, **SHARED), expected)
 
 
 def test_values_of_unequal_sides_are_shared_out():
-    A = dense((700, 600), "float64")
-    options = {"device": BOTH, "full_output": True, "tuning": {"stages": 2}}
+    A = numbers((700, 600))
+    options = SHARED | {"full_output": True}
     S, info = linalg.svd(A, compute_uv=False, **options)
     assert info.device == "cuda:0,cuda:1"
     one = linalg.svdvals(A, device=0, tuning={"stages": 2})
@@ -222,8 +211,8 @@ def test_draws_of_dense_matrices():
     rng = np.random.default_rng(1)
     for _ in range(60):
         shape = tuple(rng.integers(1, 1400, 2))
-        dtype = str(rng.choice(DTYPES))
-        A = dense(shape, dtype, int(rng.integers(1 << 30)))
+        dtype = str(rng.choice(TYPES))
+        A = numbers(shape, dtype, int(rng.integers(1 << 30)))
         if rng.integers(2):
             A = A[::-1, ::-1]
         if rng.integers(2):
@@ -379,31 +368,30 @@ def test_a_device_that_fails_leaves_the_others_usable(monkeypatch, failing):
 @pytest.mark.parametrize("at", [0.05, 0.3, 0.6, 0.9])
 def test_a_dense_matrix_is_given_up(at):
     """By one of the threads: the other must not wait for it."""
-    A = dense((3000, 3000), "float64")
+    A = numbers((3000, 3000))
 
     def stop(done):
         if done > at:
             raise KeyError(at)
 
     with pytest.raises(KeyError):
-        linalg.svd(A, device=BOTH, progress=stop, tuning={"stages": 2})
-    check_dense(A, linalg.svd(A, device=BOTH, tuning={"stages": 2}))
+        linalg.svd(A, progress=stop, **SHARED)
+    check_dense(A, linalg.svd(A, **SHARED))
 
 
 def test_ctrl_c_in_a_dense_matrix():
     """At many times of the call, also while a thread waits for the other."""
-    A = dense((2500, 2500), "float64")
-    options = {"device": BOTH, "tuning": {"stages": 2}}
-    expected = linalg.svd(A, **options)
+    A = numbers((2500, 2500))
+    expected = linalg.svd(A, **SHARED)
     begin = time.monotonic()
-    linalg.svd(A, **options)
+    linalg.svd(A, **SHARED)
     seconds = time.monotonic() - begin
     interrupted = 0
     for i in range(60):
         timer = threading.Timer(seconds * (i + 0.5) / 50, _thread.interrupt_main)
         timer.start()
         try:
-            result = linalg.svd(A, **options)
+            result = linalg.svd(A, **SHARED)
             timer.join()  # it may come now
         except KeyboardInterrupt:
             interrupted += 1
@@ -411,14 +399,13 @@ def test_ctrl_c_in_a_dense_matrix():
             same(result, expected)
         timer.join()
     assert interrupted > 30
-    same(linalg.svd(A, **options), expected)
+    same(linalg.svd(A, **SHARED), expected)
 
 
 def test_a_fork_in_a_dense_matrix():
     """The child of progress ends its call, and the parent finishes."""
-    A = dense((2500, 2500), "float64")
-    options = {"device": BOTH, "tuning": {"stages": 2}}
-    expected = linalg.svd(A, **options)
+    A = numbers((2500, 2500))
+    expected = linalg.svd(A, **SHARED)
     for at in (0.1, 0.6, 0.9):
         children = []
 
@@ -427,7 +414,7 @@ def test_a_fork_in_a_dense_matrix():
                 children.append(os.fork())
 
         try:
-            result = linalg.svd(A, progress=fork, **options)
+            result = linalg.svd(A, progress=fork, **SHARED)
         except BaseException as error:
             if children == [0]:
                 os._exit(0 if isinstance(error, RuntimeError) else 1)
@@ -449,7 +436,7 @@ def test_a_fork_in_a_dense_matrix():
 @pytest.mark.parametrize("failing", BOTH)
 def test_a_device_without_memory_for_its_share(failing):
     torch = pytest.importorskip("torch")
-    A = dense((9000, 9000), "float64")
+    A = numbers((9000, 9000))
     with torch.cuda.device(failing):
         linalg.svd(A[:99, :99], device=failing)  # its context takes memory too
         tsvd.trim()
@@ -460,7 +447,7 @@ def test_a_device_without_memory_for_its_share(failing):
                 linalg.svd(A, device=BOTH)
             del taken
             torch.cuda.empty_cache()
-    check_dense(A[:999, :999], linalg.svd(A[:999, :999], device=BOTH, tuning={"stages": 2}))
+    check_dense(A[:999, :999], linalg.svd(A[:999, :999], **SHARED))
 
 
 def test_too_little_memory_names_the_device():

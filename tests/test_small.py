@@ -8,18 +8,13 @@ import pytest
 
 from testing.cases import same_bits
 from testing.processes import run
+from testing.ranks import numbers
 from tsvd import _core, linalg
 from verification import small_dense
 
 DTYPES = small_dense.DTYPES
 ORDER = _core.tuning()["CPU_LANES_ORDER"]
 every_dtype = pytest.mark.parametrize("dtype", DTYPES)
-
-
-def numbers(shape, dtype, seed=0):
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal(shape)
-    return (x + 1j * rng.standard_normal(shape) if "complex" in dtype else x).astype(dtype)
 
 
 def order_of(device, dtype):

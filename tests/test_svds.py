@@ -12,15 +12,10 @@ import scipy.sparse as sparse
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from testing.measures import PARTIAL_BOUND, partial_errors
+from testing.ranks import numbers
 from tsvd import _operators, linalg
 
 DTYPES = ("float32", "float64", "complex64", "complex128")
-
-
-def numbers(shape, dtype="float64", seed=0):
-    rng = np.random.default_rng(seed)
-    x = rng.standard_normal(shape)
-    return (x + 1j * rng.standard_normal(shape) if "complex" in dtype else x).astype(dtype)
 
 
 def with_values(shape, s, dtype="float64", seed=0):
