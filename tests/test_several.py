@@ -130,9 +130,7 @@ def test_devices_of_other_models_have_no_part_of_a_matrix(several, monkeypatch):
     """They round in another way, and their vectors of close values would not fit."""
     monkeypatch.setattr(_several, "_are_alike", lambda devices: len(set(devices)) == 1)
     d, e = bidiagonal(200)
-    job = _several.Job(
-        tsvd._arrays.BIDIAGONAL, None, (d, e), _core.options(compute_uv=True), None, True
-    )
+    job = _several.Job(tsvd._arrays.BIDIAGONAL, None, (d, e), _core.options(compute_uv=True), None)
     split = _several._split(job, [3, 5, 3, 3])
     assert split.devices == [3, 3, 3]
     assert split.bounds[-1] == 200

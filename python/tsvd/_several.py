@@ -59,7 +59,6 @@ class Job(NamedTuple):
     inputs: tuple
     options: _core.Options
     place: _arrays.Place
-    parts: bool  # whether the values of a single matrix can be shared out
     interval: tuple[float, float] | None = None  # of select="v"
 
 
@@ -86,8 +85,7 @@ def svd(kind, compute, inputs, options, select, select_range, device, stream, ou
         if dense:
             return alone()  # which counts by the reduction that it needs in any case
         compute, options = kind.within(compute, inputs, options, interval, place)
-    parts = options.method in _TAKE_PARTS
-    made = _shared(Job(form, compute, inputs, options, place, parts, interval), devices)
+    made = _shared(Job(form, compute, inputs, options, place, interval), devices)
     if made is None:
         return alone()
     result, outcomes, split = made
@@ -115,7 +113,7 @@ def inverse(inputs, options, device, stream, out):
     """(X, the least reciprocal condition, the matrix that has it), on several devices."""
     devices = _devices_of(device, stream)
     inputs, options, place = _call.arranged(_arrays.INVERSE, inputs, options, None, None, out)
-    made = _shared(Job(_arrays.INVERSE, _core.inv, inputs, options, place, parts=False), devices)
+    made = _shared(Job(_arrays.INVERSE, _core.inv, inputs, options, place), devices)
     if made is None:
         on_device = place.device >= 0
         result, *found = _core.inv(inputs, options, place.device if on_device else devices[0])
@@ -217,7 +215,9 @@ def _split(job, devices):
         return Split(devices[: len(bounds) - 1], bounds, False, *rest)
     least = _VECTORS_LEAST if options.compute_uv or ends == 2 else _VALUES_LEAST
     square = shapes[0][-1] == shapes[0][-2] if ends == 2 else shapes[1][-1] < n
-    if not job.parts or n * count < least or (options.full and options.compute_uv and not square):
+    if job.form is _arrays.INVERSE or options.method not in _TAKE_PARTS or n * count < least:
+        return None
+    if options.full and options.compute_uv and not square:
         return None  # null vectors belong to no value
     # others would round in another way, and their vectors of close values would not fit
     devices = [x for x in devices if _are_alike([x, devices[0]])]
